@@ -28,7 +28,7 @@ def holding(since: Moment, severity: Severity = WARNING, **fields: Any) -> Holdi
     return Holding(finding=make.finding(severity=severity, **named), since=since)
 
 
-def fired(step: int = 1, severity: Severity = WARNING, rule: str = "r") -> Alert:
+def firing_alert(step: int = 1, severity: Severity = WARNING, rule: str = "r") -> Alert:
     now = moment(step)
     return advance(AT_ONCE, None, holding(now, severity, rule=rule), now)
 
@@ -64,7 +64,7 @@ def test_a_hold_keeps_it_pending_for_so_long(
 
 @pytest.mark.parametrize("resolution", [Resolution.CLEARED, Resolution.RESTARTED])
 def test_a_pending_alert_just_vanishes_unless_the_attempt_ends(resolution: Resolution) -> None:
-    pending = replace(fired(), state=PENDING)
+    pending = replace(firing_alert(), state=PENDING)
     assert resolve(pending, resolution, moment(4)) is None
     ended = resolve(pending, Resolution.ENDED, moment(4))
     assert ended is not None
@@ -73,8 +73,8 @@ def test_a_pending_alert_just_vanishes_unless_the_attempt_ends(resolution: Resol
 
 def test_a_resolved_alert_says_why_and_when() -> None:
     now = moment(4, 9)
-    assert resolve(fired(), Resolution.CLEARED, now) == replace(
-        fired(), state=RESOLVED, resolution=Resolution.CLEARED, step=4, at=now.at
+    assert resolve(firing_alert(), Resolution.CLEARED, now) == replace(
+        firing_alert(), state=RESOLVED, resolution=Resolution.CLEARED, step=4, at=now.at
     )
 
 
@@ -92,7 +92,7 @@ def test_a_resolved_alert_is_quiet_until_the_cooldown_is_over(
     cooldown: int | str, hold: int, now: Moment, fires: bool
 ) -> None:
     settings = RuleSettings(hold=parse_length(hold), cooldown=parse_length(cooldown))
-    before = resolve(fired(), Resolution.CLEARED, moment(4, 0))
+    before = resolve(firing_alert(), Resolution.CLEARED, moment(4, 0))
     alert = advance(settings, before, holding(moment(5, 10)), now)
     assert alert.firing is fires
     assert fires or alert == before
@@ -109,7 +109,7 @@ def test_a_resolved_alert_is_quiet_until_the_cooldown_is_over(
 def test_while_it_fires_the_severity_only_rises_and_a_new_value_alone_is_no_step(
     before: Severity, found: Severity, then: Severity, step: int
 ) -> None:
-    alert = fired(severity=before)
+    alert = firing_alert(severity=before)
     newer = advance(AT_ONCE, alert, holding(moment(1), found, value=9), moment(5))
     assert newer == replace(alert, value=9, severity=then, step=step)
 
@@ -122,14 +122,14 @@ EVIDENCE = {"a": "repetition", "b": "edits", "c": "edits", "r": "reports", "sile
 )
 def test_one_rule_does_not_agree_with_itself(severities: tuple[Severity, ...]) -> None:
     alerts = [
-        replace(fired(3, each), key=AlertKey(rule="r", subject=f"{number}"))
+        replace(firing_alert(3, each), key=AlertKey(rule="r", subject=f"{number}"))
         for number, each in enumerate(severities)
     ]
     assert raise_agreeing(alerts, (), EVIDENCE, moment(7)) == []
 
 
 def test_a_notice_confirms_for_as_long_as_something_spoke_for_it_of_late() -> None:
-    old, new = fired(3, NOTICE, "a"), fired(60, NOTICE, "b")
+    old, new = firing_alert(3, NOTICE, "a"), firing_alert(60, NOTICE, "b")
     assert raise_agreeing((old, new), (), EVIDENCE, moment(60)) == []
     renewed = replace(old, evidence=(3, 40))
     (raised,) = raise_agreeing((renewed, new), (), EVIDENCE, moment(60))
@@ -137,7 +137,7 @@ def test_a_notice_confirms_for_as_long_as_something_spoke_for_it_of_late() -> No
 
 
 def test_what_was_only_raised_raises_no_other() -> None:
-    old, new = fired(3, NOTICE, "a"), replace(fired(5, NOTICE, "b"), severity=WARNING)
+    old, new = firing_alert(3, NOTICE, "a"), replace(firing_alert(5, NOTICE, "b"), severity=WARNING)
     assert raise_agreeing((old, new), {new.key}, EVIDENCE, moment(7)) == []
 
 

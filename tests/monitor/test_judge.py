@@ -14,7 +14,7 @@ from midwatch_monitor.rules.overrides import rule_settings
 from midwatch_stage.factories import edit, editing, message, reflecting, step
 
 
-def only(*, agreement: bool = False, **settings: dict[str, object]) -> Rules:
+def only_these_rules(*, agreement: bool = False, **settings: dict[str, object]) -> Rules:
     """These rules, each other one off; nothing agrees unless that is said."""
     off: dict[str, dict[str, object]] = {
         name: {"enabled": False} for name in rule_settings(Rules())
@@ -22,7 +22,7 @@ def only(*, agreement: bool = False, **settings: dict[str, object]) -> Rules:
     return Rules.model_validate({**off, **settings, "agreement": agreement})
 
 
-SEED = only(
+SEED = only_these_rules(
     explicit_escalation={"cooldown": 0},
     low_confidence={"below": 30, "cooldown": 0},
     declining_confidence={"window": 3, "drop": 20, "cooldown": 0},
@@ -147,7 +147,7 @@ def test_a_restart_is_what_empties_windows(events: list[r.Event], firing: list[s
 
 
 def test_a_hold_runs_while_nothing_is_said() -> None:
-    rules = only(low_confidence={"hold": 2})
+    rules = only_these_rules(low_confidence={"hold": 2})
     judge = Judge(rules)
     judgements = feed(judge, [report(1, confidence=10), work(2), work(3), work(4)])
     assert [[alert.state for alert in each.alerts] for each in judgements] == [
@@ -186,7 +186,7 @@ def test_a_judgement_says_what_moved() -> None:
 
 
 def test_the_end_of_an_attempt_resolves_what_is_open() -> None:
-    judge = Judge(only(low_confidence={"hold": 9}, explicit_escalation={}))
+    judge = Judge(only_these_rules(low_confidence={"hold": 9}, explicit_escalation={}))
     feed(judge, [report(1, confidence=10, decision=r.CheckpointDecision.ESCALATE)])
     now = datetime(2026, 1, 1, tzinfo=UTC)
     ended = judge.end(now).alerts
@@ -251,7 +251,7 @@ def look(number: int) -> r.Step:
     return step(number, "ls", output="a.py")
 
 
-def told(rules: Rules, events: Iterable[r.Event]) -> list[dict[str, r.Severity]]:
+def changed_alerts(rules: Rules, events: Iterable[r.Event]) -> list[dict[str, r.Severity]]:
     """For each event the alerts that changed, with their severities."""
     judge = Judge(rules)
     return [
@@ -266,7 +266,7 @@ CALLS: dict[str, object] = {"notice_after": 2, "warn_after": 0, "critical_after"
 
 
 def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
-    rules = only(
+    rules = only_these_rules(
         agreement=True,
         multiple_blockers={"severity": "notice"},
         low_confidence={},
@@ -278,14 +278,14 @@ def test_a_higher_alert_raises_the_lower_one_of_another_rule_once() -> None:
         report(2, blockers=three, confidence=10),
         report(3, blockers=three, confidence=10, decision=r.CheckpointDecision.ESCALATE),
     ]
-    assert told(rules, events) == [
+    assert changed_alerts(rules, events) == [
         {"multiple_blockers": NOTICE},
         {"low_confidence": WARNING, "multiple_blockers": WARNING},
         {"explicit_escalation": CRITICAL, "low_confidence": CRITICAL},
     ]
 
 
-AGREE = only(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
+AGREE = only_these_rules(agreement=True, repeated_edits=EDITS, repeated_call=CALLS)
 EDITED, CALLED = {"repeated_edits": NOTICE}, {"repeated_call": NOTICE}
 
 
@@ -298,7 +298,7 @@ EDITED, CALLED = {"repeated_edits": NOTICE}, {"repeated_call": NOTICE}
             [EDITED, {}, {"repeated_call": WARNING}, {}, {}],
         ),
         (
-            only(agreement=True, redundant_steps=CALLS, repeated_call=CALLS),
+            only_these_rules(agreement=True, redundant_steps=CALLS, repeated_call=CALLS),
             [look(1), look(2), look(3)],
             [{}, CALLED, {"redundant_steps": NOTICE}],
         ),
@@ -308,7 +308,7 @@ EDITED, CALLED = {"repeated_edits": NOTICE}, {"repeated_call": NOTICE}
             [EDITED, {}, CALLED],
         ),
         (
-            only(
+            only_these_rules(
                 agreement=True, repeated_edits={**EDITS, "hold": 9}, monologue={"notice_after": 1}
             ),
             [editing(1, "a.py"), message(2)],
@@ -320,13 +320,15 @@ EDITED, CALLED = {"repeated_edits": NOTICE}, {"repeated_call": NOTICE}
 def test_notices_of_different_evidence_make_the_newest_a_warning_and_no_more(
     rules: Rules, events: list[r.Event], expected: list[dict[str, r.Severity]]
 ) -> None:
-    assert told(rules, events) == expected
+    assert changed_alerts(rules, events) == expected
 
 
 def test_what_was_resolved_and_fires_anew_may_be_raised_anew() -> None:
-    rules = only(agreement=True, repeated_edits=EDITS, repeated_call={**CALLS, "cooldown": 0})
+    rules = only_these_rules(
+        agreement=True, repeated_edits=EDITS, repeated_call={**CALLS, "cooldown": 0}
+    )
     events = [editing(1, "a.py"), look(2), look(3), editing(4, "a.py"), look(5), look(6)]
-    assert [each.get("repeated_call") for each in told(rules, events)] == [
+    assert [each.get("repeated_call") for each in changed_alerts(rules, events)] == [
         None,
         None,
         WARNING,

@@ -42,7 +42,7 @@ def _parts(thing: object) -> Iterator[object]:
         yield from cast("Iterable[object]", thing)
 
 
-def varied(number: int) -> Event:
+def varied_event(number: int) -> Event:
     """A step of a long attempt: all kinds, many files, many commands, many failures."""
     match number % 10:
         case 0:
@@ -68,10 +68,10 @@ def varied(number: int) -> Event:
             )
 
 
-def judged(steps: int) -> Judge:
+def judge_after(steps: int) -> Judge:
     judge = Judge(Rules())
     for number in range(1, steps + 1):
-        judge.observe(varied(number))
+        judge.observe(varied_event(number))
         if number % 997 == 0:
             judge.observe(Change(plan_step=number // 997, plan_steps=20))
     return judge
@@ -80,7 +80,7 @@ def judged(steps: int) -> Judge:
 def test_a_judge_is_small_and_does_not_grow_with_the_length_of_an_attempt() -> None:
     """What judges of a process share is there once; each alert that stands comes on top."""
     shared: set[int] = set()
-    first, judge = judged(1_000), judged(10_000)
+    first, judge = judge_after(1_000), judge_after(10_000)
     assert size(judge) < 1.25 * size(first)
     assert size(first, shared)
     assert size(judge, shared) < LIMIT + 1024 * len(judge.firing)

@@ -26,23 +26,23 @@ FAILURE, CONTENT, PLAN = r.Movement.NEW_FAILURE, r.Movement.NEW_CONTENT, r.Movem
 RECOVERED, NO_EFFECT, WORSE = r.Outcome.RECOVERED, r.Outcome.NO_EFFECT, r.Outcome.MADE_WORSE
 
 
-def about(key: r.AlertKey, alert: r.Alert, **fields: Any) -> r.Alert:
+def alert_about(key: r.AlertKey, alert: r.Alert, **fields: Any) -> r.Alert:
     return replace(alert, key=key, **fields)
 
 
-def fires(rule: str, *evidence: int, **fields: Any) -> r.Alert:
-    return about(r.AlertKey(rule=rule), FIRING, evidence=evidence, **fields)
+def firing_alert(rule: str, *evidence: int, **fields: Any) -> r.Alert:
+    return alert_about(r.AlertKey(rule=rule), FIRING, evidence=evidence, **fields)
 
 
 Trial = Callable[[], InterventionTrial]
 
 
-def tried(*movements: r.Movement, **fields: Any) -> Trial:
+def trial_of(*movements: r.Movement, **fields: Any) -> Trial:
     """An intervention that came at a step, and what was observed after it."""
-    return partial(_tried, *movements, **fields)
+    return partial(_make_trial, *movements, **fields)
 
 
-def _tried(
+def _make_trial(
     *movements: r.Movement,
     answers: tuple[r.AlertKey, ...] = (STALL,),
     then: tuple[r.Alert, ...] = (),
@@ -60,17 +60,17 @@ def _tried(
     return trial
 
 
-def grant(*movements: r.Movement) -> Trial:
-    return tried(*movements, answers=(BUDGET,), grant=True)
+def trial_of_grant(*movements: r.Movement) -> Trial:
+    return trial_of(*movements, answers=(BUDGET,), grant=True)
 
 
-def since(*then: r.Alert) -> Trial:
+def trial_at_step_5(*then: r.Alert) -> Trial:
     """One that answered edits and came at step 5, after which a check passed."""
-    return tried(PASSED, answers=(EDITS,), then=then, step=5)
+    return trial_of(PASSED, answers=(EDITS,), then=then, step=5)
 
 
 NO_WORK = "no check went better since"
-ON_EDITS = (about(EDITS, CLEARED),)
+ON_EDITS = (alert_about(EDITS, CLEARED),)
 
 
 @pytest.mark.parametrize("alert", [CLEARED, FIRING, ENDED], ids=["cleared", "firing", "ended"])
@@ -87,7 +87,7 @@ ON_EDITS = (about(EDITS, CLEARED),)
 def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_budget(
     movement: r.Movement, outcome: r.Outcome, alert: r.Alert
 ) -> None:
-    found, reason = grant(movement)().verdict({BUDGET: about(BUDGET, alert)})
+    found, reason = trial_of_grant(movement)().verdict({BUDGET: alert_about(BUDGET, alert)})
     assert found is outcome
     assert (reason == NO_WORK) is (outcome is NO_EFFECT)
 
@@ -95,44 +95,59 @@ def test_a_grant_is_judged_by_the_work_whatever_becomes_of_the_alert_about_the_b
 @pytest.mark.parametrize(
     ("trial", "alerts", "outcome", "reason"),
     [
-        (tried(PASSED), (CLEARED,), RECOVERED, "its alerts resolved; a check passed"),
+        (trial_of(PASSED), (CLEARED,), RECOVERED, "its alerts resolved; a check passed"),
         (
-            tried(FEWER),
+            trial_of(FEWER),
             (CLEARED,),
             RECOVERED,
             "its alerts resolved; a check failed in fewer places",
         ),
-        (tried(FAILURE), (CLEARED,), RECOVERED, "its alerts resolved; a check failed in a new way"),
         (
-            tried(CONTENT, PASSED),
+            trial_of(FAILURE),
+            (CLEARED,),
+            RECOVERED,
+            "its alerts resolved; a check failed in a new way",
+        ),
+        (
+            trial_of(CONTENT, PASSED),
             (CLEARED,),
             RECOVERED,
             "its alerts resolved; a check passed, new content was written",
         ),
-        (grant(FEWER), (), RECOVERED, "the work went on; a check failed in fewer places"),
-        (tried(PASSED), (ENDED,), NO_EFFECT, "its alerts ended without being cleared"),
+        (trial_of_grant(FEWER), (), RECOVERED, "the work went on; a check failed in fewer places"),
+        (trial_of(PASSED), (ENDED,), NO_EFFECT, "its alerts ended without being cleared"),
         (
-            tried(PASSED, answers=(STALL, EDITS)),
-            (CLEARED, about(EDITS, FIRING)),
+            trial_of(PASSED, answers=(STALL, EDITS)),
+            (CLEARED, alert_about(EDITS, FIRING)),
             NO_EFFECT,
             "repeated_edits still fires",
         ),
         (
-            tried(answers=(STALL, EDITS)),
-            (FIRING, about(EDITS, FIRING)),
+            trial_of(answers=(STALL, EDITS)),
+            (FIRING, alert_about(EDITS, FIRING)),
             NO_EFFECT,
             "stalled_progress, repeated_edits still fire",
         ),
         (
-            tried(answers=(EDITS, OTHER)),
-            (about(EDITS, FIRING), about(OTHER, FIRING)),
+            trial_of(answers=(EDITS, OTHER)),
+            (alert_about(EDITS, FIRING), alert_about(OTHER, FIRING)),
             NO_EFFECT,
             "repeated_edits still fires",
         ),
-        (tried(PASSED, then=(CRITICAL,)), (CLEARED,), WORSE, "stalled_progress rose to critical"),
-        (tried(PASSED, then=(fires("cycle"),)), (CLEARED,), WORSE, "then cycle fired as well"),
         (
-            tried(PASSED, severities={}),
+            trial_of(PASSED, then=(CRITICAL,)),
+            (CLEARED,),
+            WORSE,
+            "stalled_progress rose to critical",
+        ),
+        (
+            trial_of(PASSED, then=(firing_alert("cycle"),)),
+            (CLEARED,),
+            WORSE,
+            "then cycle fired as well",
+        ),
+        (
+            trial_of(PASSED, severities={}),
             (CLEARED,),
             NO_EFFECT,
             "its alerts had ended before it was delivered",
@@ -145,8 +160,8 @@ def test_a_verdict_names_its_reason(
     assert trial().verdict({each.key: each for each in alerts}) == (outcome, reason)
 
 
-NOTICE = fires("cycle", severity=r.Severity.NOTICE)
-PENDING = fires("cycle", state=r.AlertState.PENDING)
+NOTICE = firing_alert("cycle", severity=r.Severity.NOTICE)
+PENDING = firing_alert("cycle", state=r.AlertState.PENDING)
 LATER = replace(CRITICAL, evidence=(6, 7))
 PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
 
@@ -155,61 +170,63 @@ PARTLY = replace(CRITICAL, evidence=(1, 4, 6))
     ("trial", "alerts", "outcome"),
     [
         # The worker's word alone is no recovery.
-        (tried(), (CLEARED,), NO_EFFECT),
-        (tried(PLAN), (CLEARED,), NO_EFFECT),
-        (tried(PLAN), (RESTARTED,), NO_EFFECT),
+        (trial_of(), (CLEARED,), NO_EFFECT),
+        (trial_of(PLAN), (CLEARED,), NO_EFFECT),
+        (trial_of(PLAN), (RESTARTED,), NO_EFFECT),
         # An emptied window, or a budget that was raised, needs a proof of its own.
-        (tried(CONTENT), (RESTARTED,), NO_EFFECT),
-        (tried(PASSED), (RESTARTED,), RECOVERED),
-        (tried(FAILURE), (RESTARTED,), RECOVERED),
-        (tried(CONTENT, answers=(BUDGET,)), (about(BUDGET, CLEARED),), NO_EFFECT),
-        (tried(FEWER, answers=(BUDGET,)), (about(BUDGET, CLEARED),), RECOVERED),
+        (trial_of(CONTENT), (RESTARTED,), NO_EFFECT),
+        (trial_of(PASSED), (RESTARTED,), RECOVERED),
+        (trial_of(FAILURE), (RESTARTED,), RECOVERED),
+        (trial_of(CONTENT, answers=(BUDGET,)), (alert_about(BUDGET, CLEARED),), NO_EFFECT),
+        (trial_of(FEWER, answers=(BUDGET,)), (alert_about(BUDGET, CLEARED),), RECOVERED),
         # A grant answers for the other alerts, too.
-        (tried(PASSED, answers=(BUDGET, STALL), grant=True), (FIRING,), NO_EFFECT),
-        (tried(PASSED, answers=(BUDGET, STALL), grant=True), (CLEARED,), RECOVERED),
+        (trial_of(PASSED, answers=(BUDGET, STALL), grant=True), (FIRING,), NO_EFFECT),
+        (trial_of(PASSED, answers=(BUDGET, STALL), grant=True), (CLEARED,), RECOVERED),
         # One more edit of the file that it was stuck on is no proof.
-        (tried(CONTENT, answers=(EDITS,), paths=("a.py",)), ON_EDITS, NO_EFFECT),
-        (tried(CONTENT, answers=(EDITS,), paths=("b.py",)), ON_EDITS, RECOVERED),
+        (trial_of(CONTENT, answers=(EDITS,), paths=("a.py",)), ON_EDITS, NO_EFFECT),
+        (trial_of(CONTENT, answers=(EDITS,), paths=("b.py",)), ON_EDITS, RECOVERED),
         (
-            tried(CONTENT, answers=(EDITS,), paths=("b.py",), then=(about(OTHER, FIRING),)),
+            trial_of(
+                CONTENT, answers=(EDITS,), paths=("b.py",), then=(alert_about(OTHER, FIRING),)
+            ),
             ON_EDITS,
             NO_EFFECT,
         ),
-        (tried(PASSED, BROKEN), (CLEARED,), WORSE),
+        (trial_of(PASSED, BROKEN), (CLEARED,), WORSE),
         # Only what lies wholly after the delivery counts against it.
-        (since(fires("declining_confidence", 3, 6, 8)), ON_EDITS, RECOVERED),
-        (since(fires("declining_confidence", 6, 7, 8)), ON_EDITS, WORSE),
-        (since(fires("stalled_progress", 5, 7, 8)), ON_EDITS, RECOVERED),
-        (since(fires("silence", 5)), ON_EDITS, WORSE),
-        (since(fires("unsupported_claim", 2, 6)), ON_EDITS, WORSE),
-        (since(fires("budget_burn", 6)), ON_EDITS, RECOVERED),
-        (since(about(OTHER, FIRING, evidence=(1, 2, 3, 6))), ON_EDITS, RECOVERED),
-        (tried(step=5, then=(PARTLY,)), (PARTLY,), NO_EFFECT),
-        (tried(step=5, then=(LATER,)), (LATER,), WORSE),
-        (tried(fresh=True, step=0, then=(fires("budget_burn", 9),)), (), WORSE),
+        (trial_at_step_5(firing_alert("declining_confidence", 3, 6, 8)), ON_EDITS, RECOVERED),
+        (trial_at_step_5(firing_alert("declining_confidence", 6, 7, 8)), ON_EDITS, WORSE),
+        (trial_at_step_5(firing_alert("stalled_progress", 5, 7, 8)), ON_EDITS, RECOVERED),
+        (trial_at_step_5(firing_alert("silence", 5)), ON_EDITS, WORSE),
+        (trial_at_step_5(firing_alert("unsupported_claim", 2, 6)), ON_EDITS, WORSE),
+        (trial_at_step_5(firing_alert("budget_burn", 6)), ON_EDITS, RECOVERED),
+        (trial_at_step_5(alert_about(OTHER, FIRING, evidence=(1, 2, 3, 6))), ON_EDITS, RECOVERED),
+        (trial_of(step=5, then=(PARTLY,)), (PARTLY,), NO_EFFECT),
+        (trial_of(step=5, then=(LATER,)), (LATER,), WORSE),
+        (trial_of(fresh=True, step=0, then=(firing_alert("budget_burn", 9),)), (), WORSE),
         # A notice, a pending alert and the old alerts make nothing worse.
         *(
-            (tried(PASSED, then=(each,)), (CLEARED,), RECOVERED)
+            (trial_of(PASSED, then=(each,)), (CLEARED,), RECOVERED)
             for each in (NOTICE, PENDING, FIRING, replace(CLEARED, severity=r.Severity.CRITICAL))
         ),
         # An obstacle that is not met again no longer stands in the way.
         (
-            tried(CONTENT, answers=(BLOCKED,), met="permission", paths=("b.py",)),
-            (about(BLOCKED, FIRING),),
+            trial_of(CONTENT, answers=(BLOCKED,), met="permission", paths=("b.py",)),
+            (alert_about(BLOCKED, FIRING),),
             NO_EFFECT,
         ),
         (
-            tried(CONTENT, answers=(BLOCKED,), met="network", paths=("b.py",)),
-            (about(BLOCKED, FIRING),),
+            trial_of(CONTENT, answers=(BLOCKED,), met="network", paths=("b.py",)),
+            (alert_about(BLOCKED, FIRING),),
             RECOVERED,
         ),
-        (tried(answers=(BLOCKED,)), (about(BLOCKED, FIRING),), NO_EFFECT),
+        (trial_of(answers=(BLOCKED,)), (alert_about(BLOCKED, FIRING),), NO_EFFECT),
         # A restart is judged by what the new attempt proves.
-        (tried(answers=(EDITS,), fresh=True), (), NO_EFFECT),
-        (tried(CONTENT, answers=(EDITS,), fresh=True), (), NO_EFFECT),
-        (tried(PASSED, answers=(EDITS,), fresh=True), (), RECOVERED),
-        (tried(PASSED, fresh=True, then=(FIRING,)), (ENDED,), NO_EFFECT),
-        (tried(answers=(CONFLICT,), fresh=True), (), RECOVERED),
+        (trial_of(answers=(EDITS,), fresh=True), (), NO_EFFECT),
+        (trial_of(CONTENT, answers=(EDITS,), fresh=True), (), NO_EFFECT),
+        (trial_of(PASSED, answers=(EDITS,), fresh=True), (), RECOVERED),
+        (trial_of(PASSED, fresh=True, then=(FIRING,)), (ENDED,), NO_EFFECT),
+        (trial_of(answers=(CONFLICT,), fresh=True), (), RECOVERED),
     ],
 )
 def test_an_outcome_is_judged_by_what_was_observed(
@@ -219,8 +236,8 @@ def test_an_outcome_is_judged_by_what_was_observed(
 
 
 def test_a_grant_that_runs_out_has_no_effect() -> None:
-    trial = grant(PASSED)
+    trial = trial_of_grant(PASSED)
     found = [trial().verdict({}, each)[0] for each in (r.Ending.OUT_OF_BUDGET, r.Ending.DONE, None)]
     assert found == [NO_EFFECT, RECOVERED, RECOVERED]
-    nudged = tried(PASSED, answers=(BUDGET,))()
+    nudged = trial_of(PASSED, answers=(BUDGET,))()
     assert nudged.verdict({}, r.Ending.OUT_OF_BUDGET)[0] is RECOVERED

@@ -24,7 +24,7 @@ _seen = {"notices": threading.Event(), "answers": threading.Event()}
 """Set once the test has seen what it waits for; until then the workers hold."""
 
 
-async def put(ctx: RunContext[object], path: str, text: str) -> str:
+async def write_file(ctx: RunContext[object], path: str, text: str) -> str:
     """Write a file."""
     await ctx.workspace.write_bytes(path, text.encode())
     return "written"
@@ -46,31 +46,31 @@ async def hold(until: str) -> str:
     return "held"
 
 
-def reporting(percent: int, notes: str = "") -> Call:
+def reflect_call(percent: int, notes: str = "") -> Call:
     said = {"progress_percent": percent, "confidence": 60, "decision": "continue"}
     return call("reflect", **said, notes=notes)
 
 
-PUT = turn(call("put", path="out.txt", text="one"))
+PUT = turn(call("write_file", path="out.txt", text="one"))
 NOTICED, ANSWERED = (turn(call("hold", until=each)) for each in ("notices", "answers"))
 DONE = turn(say="Done.")
 
 
-def looks(count: int) -> tuple[Turn, ...]:
+def look_turns(count: int) -> tuple[Turn, ...]:
     return tuple(turn(call("look", at=f"place {n}")) for n in range(count))
 
 
-def until_told(*turns: Turn) -> Script:
+def script_until_guidance(*turns: Turn) -> Script:
     """The turns, until guidance comes; then the work is done."""
     return Script(phases=(Phase(turns=(*turns, ANSWERED)), Phase(turns=(PUT, DONE))))
 
 
 EDITOR = Script(phases=(Phase(turns=(NOTICED, PUT, ANSWERED, DONE)),))
 SCRIPTS = {
-    "lost": until_told(*looks(12)),
-    "slow": until_told(turn(reporting(10)), *looks(34)),
-    "bold": until_told(
-        turn(call("run_command", command="pytest")), turn(reporting(90, "All tests pass now."))
+    "lost": script_until_guidance(*look_turns(12)),
+    "slow": script_until_guidance(turn(reflect_call(10)), *look_turns(34)),
+    "bold": script_until_guidance(
+        turn(call("run_command", command="pytest")), turn(reflect_call(90, "All tests pass now."))
     ),
     "one": EDITOR,
     "two": EDITOR,
@@ -82,7 +82,7 @@ def script_for(role: Role, key: str) -> Script:
 
 
 def tasks(*lines: str) -> str:
-    tools = [f"{__name__}:{tool.__name__}" for tool in (put, look, run_command, hold)]
+    tools = [f"{__name__}:{tool.__name__}" for tool in (write_file, look, run_command, hold)]
     return "\n".join(
         [
             f'models: {{worker: "scripted:{__name__}@0", supervisor: none}}',
@@ -94,7 +94,7 @@ def tasks(*lines: str) -> str:
 
 
 @pytest.fixture
-def only(harness: RunHarness) -> "Only":
+def turn_on_only(harness: RunHarness) -> "TurnOnOnly":
     """A harness on which one rule is on."""
 
     def build(rule: str) -> RunHarness:
@@ -106,7 +106,7 @@ def only(harness: RunHarness) -> "Only":
     return build
 
 
-Only = Callable[[str], RunHarness]
+TurnOnOnly = Callable[[str], RunHarness]
 
 
 async def play(harness: RunHarness, text: str, *, alerts: int, notices: int = 0) -> int:
@@ -115,27 +115,27 @@ async def play(harness: RunHarness, text: str, *, alerts: int, notices: int = 0)
         event.clear()
     run = asyncio.create_task(harness.run(text))
 
-    async def noticed() -> bool:
-        return len(await fired(harness)) >= notices
+    async def has_notices() -> bool:
+        return len(await firing_alerts(harness)) >= notices
 
-    async def escalated() -> bool:
-        told = len(await fired(harness)) >= alerts
+    async def has_intervention() -> bool:
+        told = len(await firing_alerts(harness)) >= alerts
         return told and bool(await harness.told(r.Intervention))
 
-    await harness.until(noticed)
+    await harness.until(has_notices)
     _seen["notices"].set()
-    await harness.until(escalated)
+    await harness.until(has_intervention)
     _seen["answers"].set()
     return await run
 
 
-async def fired(harness: RunHarness) -> list[tuple[str, str]]:
+async def firing_alerts(harness: RunHarness) -> list[tuple[str, str]]:
     """The alerts as they fired or rose, each with its summary."""
     alerts = await harness.told(r.Alert)
     return [(each.severity.value, each.summary) for each in alerts if each.firing]
 
 
-async def answered(harness: RunHarness) -> list[r.Action]:
+async def delivered_actions(harness: RunHarness) -> list[r.Action]:
     """What was delivered for an escalation."""
     told = await harness.journal.entries(kinds=(r.Intervention, r.Delivery))
     acts = {each.id: each.record for each in told if isinstance(each.record, r.Intervention)}
@@ -144,39 +144,45 @@ async def answered(harness: RunHarness) -> list[r.Action]:
     return [acts[id].action for id in arrived if acts[id].escalation is not None]
 
 
-async def test_a_plan_step_that_takes_more_than_its_share_is_found(only: Only) -> None:
-    harness = only("steps_on_plan_step")
+async def test_a_plan_step_that_takes_more_than_its_share_is_found(
+    turn_on_only: TurnOnOnly,
+) -> None:
+    harness = turn_on_only("steps_on_plan_step")
     line = "id: lost, plan: [Find it, Mend it, Test it], budget: {requests: 18}"
     assert await play(harness, tasks(line), alerts=2) == 0
-    assert await fired(harness) == [
+    assert await firing_alerts(harness) == [
         ("notice", "6 steps on one plan step, which was given 6 requests"),
         ("warning", "12 steps on one plan step, which was given 6 requests"),
     ]
-    assert await answered(harness) == [r.Action.REPLAN]
+    assert await delivered_actions(harness) == [r.Action.REPLAN]
 
 
-async def test_a_budget_that_goes_faster_than_the_work_is_found(only: Only) -> None:
-    harness = only("budget_burn")
+async def test_a_budget_that_goes_faster_than_the_work_is_found(turn_on_only: TurnOnOnly) -> None:
+    harness = turn_on_only("budget_burn")
     code = await play(harness, tasks("id: slow, budget: {requests: 40}"), alerts=2)
-    assert await fired(harness) == [
+    assert await firing_alerts(harness) == [
         ("notice", "75 % of the requests are used, and 10 % of the work is done"),
         ("warning", "90 % of the requests are used, and 10 % of the work is done"),
     ]
     # So late a nudge could not be judged any more.
-    assert (code, await answered(harness)) == (0, [r.Action.GRANT_BUDGET])
+    assert (code, await delivered_actions(harness)) == (0, [r.Action.GRANT_BUDGET])
 
 
-async def test_a_claim_that_the_last_test_run_contradicts_is_found(only: Only) -> None:
-    harness = only("unsupported_claim")
+async def test_a_claim_that_the_last_test_run_contradicts_is_found(
+    turn_on_only: TurnOnOnly,
+) -> None:
+    harness = turn_on_only("unsupported_claim")
     code = await play(harness, tasks("id: bold"), alerts=1)
-    [(severity, summary)] = await fired(harness)
+    [(severity, summary)] = await firing_alerts(harness)
     assert (severity, code) == ("warning", 0)
     assert "pass" in summary
-    assert await answered(harness) == [r.Action.NUDGE]
+    assert await delivered_actions(harness) == [r.Action.NUDGE]
 
 
-async def test_two_attempts_on_one_file_are_noticed_and_then_escalated(only: Only) -> None:
-    harness = only("workspace_conflict")
+async def test_two_attempts_on_one_file_are_noticed_and_then_escalated(
+    turn_on_only: TurnOnOnly,
+) -> None:
+    harness = turn_on_only("workspace_conflict")
     (harness.folder / "project").mkdir()
     (harness.folder / "project" / "out.txt").write_text("zero")
     more = "workspace: project, plan: [{title: Mend it, files: [out.txt]}]"
@@ -184,10 +190,10 @@ async def test_two_attempts_on_one_file_are_noticed_and_then_escalated(only: Onl
     assert await play(harness, text, notices=2, alerts=4) == 0
     first = await harness.journal.entries(kinds=(r.Alert, r.Escalation))
     assert [isinstance(each.record, r.Alert) for each in first[:2]] == [True, True]
-    assert sorted(await fired(harness)) == [
+    assert sorted(await firing_alerts(harness)) == [
         ("notice", "task one, still in progress, also plans to change out.txt"),
         ("notice", "task two, still in progress, also plans to change out.txt"),
         ("warning", "task one, still in progress, also changed out.txt"),
         ("warning", "task two, still in progress, also changed out.txt"),
     ]
-    assert await answered(harness)
+    assert await delivered_actions(harness)

@@ -27,20 +27,20 @@ def step(minutes: float | None = 0, kind: r.StepKind = r.StepKind.TOOL) -> r.Ste
     return r.Step(number=4, kind=kind, tool="t", at=None if minutes is None else at(minutes))
 
 
-def fed(*events: r.Event, settings: Silence = SETTINGS) -> SilenceDetector:
+def feed_detector(*events: r.Event, settings: Silence = SETTINGS) -> SilenceDetector:
     detector = SilenceDetector(settings)
     for event in events:
         detector.observe(event, NOTHING)
     return detector
 
 
-def standing(answers: Sequence[RuleAnswer]) -> list[str]:
+def found_subjects(answers: Sequence[RuleAnswer]) -> list[str]:
     """The subjects that are found, of `""` for silence and `no movement`."""
     return [each.key.subject for each in answers if isinstance(each, r.Finding)]
 
 
 def test_silence_is_told_with_its_length_and_what_was_going_on() -> None:
-    silent, _ = fed(step(), r.Change(at=at(0), activity=r.Activity.MODEL)).look(at(12))
+    silent, _ = feed_detector(step(), r.Change(at=at(0), activity=r.Activity.MODEL)).look(at(12))
     assert silent == r.Finding(
         key=SILENT,
         severity=r.Severity.WARNING,
@@ -57,11 +57,11 @@ OFF = Silence.model_validate({"command": 0, "unmoved": 0})
 @pytest.mark.parametrize(
     ("detector", "due"),
     [
-        (fed(step(), step(20), r.Change(at=at(25))), at(55)),
-        (fed(WORKING, step(1, r.StepKind.MESSAGE)), at(11)),
-        (fed(step(None), r.Change()), None),
-        (fed(step(), r.Change(at=at(0), activity=r.Activity.WAITING)), None),
-        (fed(step(), settings=OFF), None),
+        (feed_detector(step(), step(20), r.Change(at=at(25))), at(55)),
+        (feed_detector(WORKING, step(1, r.StepKind.MESSAGE)), at(11)),
+        (feed_detector(step(None), r.Change()), None),
+        (feed_detector(step(), r.Change(at=at(0), activity=r.Activity.WAITING)), None),
+        (feed_detector(step(), settings=OFF), None),
     ],
     ids=[
         *("every event with a time is a sign of life", "a source may say something and work"),
@@ -72,12 +72,12 @@ def test_silence_is_due_after_the_last_sign_of_life(
     detector: SilenceDetector, due: datetime | None
 ) -> None:
     assert detector.due == due
-    assert due is not None or standing(detector.look(at(10**6))) == []
+    assert due is not None or found_subjects(detector.look(at(10**6))) == []
 
 
 def test_who_is_heard_but_never_moves_is_noticed() -> None:
-    detector = fed(*(step(minutes) for minutes in range(0, 121, 10)))
-    assert standing(detector.look(at(119))) == []
+    detector = feed_detector(*(step(minutes) for minutes in range(0, 121, 10)))
+    assert found_subjects(detector.look(at(119))) == []
     assert detector.look(at(120))[1] == r.Finding(
         key=UNMOVED,
         severity=r.Severity.NOTICE,
@@ -89,10 +89,10 @@ def test_who_is_heard_but_never_moves_is_noticed() -> None:
 
 def test_an_outage_counts_from_its_first_wait() -> None:
     waits = [r.Change(at=at(minutes), activity=r.Activity.RATE_LIMITED) for minutes in (0, 20, 40)]
-    assert standing(fed(*waits).look(at(59.9))) == []
-    assert standing(fed(*waits).look(at(60))) == [""]
+    assert found_subjects(feed_detector(*waits).look(at(59.9))) == []
+    assert found_subjects(feed_detector(*waits).look(at(60))) == [""]
     again = r.Change(at=at(50), activity=r.Activity.MODEL)
-    assert standing(fed(*waits, again).look(at(59.9))) == []
+    assert found_subjects(feed_detector(*waits, again).look(at(59.9))) == []
 
 
 class Watch:

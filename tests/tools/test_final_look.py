@@ -76,40 +76,40 @@ def test_r54_nobody_is_asked_whose_budget_is_nearly_gone(budget: Budget, is_aske
     assert bool(refine_question([GOAL, DONE], TWICE, budget, "0badcafe")) is is_asked
 
 
-def put(text: str) -> list[tuple[str, dict[str, str]]]:
+def put_call(text: str) -> list[tuple[str, dict[str, str]]]:
     return [("put", {"path": "a.py", "text": text})]
 
 
-def times(refine: int) -> Settings:
+def settings_for_looks(refine: int) -> Settings:
     return Settings(
         monitor=MonitorSettings(poll_seconds=0.01), completion=CompletionSettings(refine=refine)
     )
 
 
-def looks(messages: Sequence[ModelMessage]) -> int:
+def count_looks(messages: Sequence[ModelMessage]) -> int:
     """How often the worker was asked."""
     return sum("Before this counts as done" in each for each in prompts(messages))
 
 
 async def test_r54_the_last_result_is_the_mended_one(perform: Performer) -> None:
-    turns = (put("1"), "Done.", put("2"), "Mended.", put("3"), "Mended again.")
-    result = await perform(*turns, settings=times(2))
-    assert (result.output, looks(result.all_messages())) == ("Mended again.", 2)
+    turns = (put_call("1"), "Done.", put_call("2"), "Mended.", put_call("3"), "Mended again.")
+    result = await perform(*turns, settings=settings_for_looks(2))
+    assert (result.output, count_looks(result.all_messages())) == ("Mended again.", 2)
     assert (perform.workspace / "a.py").read_text() == "3"
 
 
 async def test_r54_nothing_of_it_where_the_budget_is_nearly_gone(perform: Performer) -> None:
     budget = Budget(requests=Meter(limit=4))
-    result = await perform(put("1"), "Done.", settings=times(3), budget=budget)
-    assert (result.output, looks(result.all_messages())) == ("Done.", 0)
+    result = await perform(put_call("1"), "Done.", settings=settings_for_looks(3), budget=budget)
+    assert (result.output, count_looks(result.all_messages())) == ("Done.", 0)
 
 
 async def test_r54_the_looks_before_a_crash_count(perform: Performer) -> None:
-    def killed() -> str:
+    def fail_at_once() -> str:
         raise RuntimeError("killed")
 
-    turns: list[Any] = [put("1"), "Done.", put("2"), killed]
+    turns: list[Any] = [put_call("1"), "Done.", put_call("2"), fail_at_once]
     with pytest.raises(RuntimeError):
-        await perform(*turns, settings=times(1))
-    result = await perform(*turns[:3], "Mended.", put("3"), settings=times(1))
-    assert (result.output, looks(result.all_messages())) == ("Mended.", 1)
+        await perform(*turns, settings=settings_for_looks(1))
+    result = await perform(*turns[:3], "Mended.", put_call("3"), settings=settings_for_looks(1))
+    assert (result.output, count_looks(result.all_messages())) == ("Mended.", 1)

@@ -34,15 +34,18 @@ def test_the_answer_depends_on_the_band_of_confidence(confidence: int, band: str
 
 
 def test_what_a_checkpoint_says_besides_is_spoken_to() -> None:
-    def more(*, alone: bool = False, **fields: object) -> str:
+    def added_instructions(*, alone: bool = False, **fields: object) -> str:
         said = answer(checkpoint(10, 80, **fields), SETTINGS, alone=alone)
         return said.removeprefix(SURE)
 
-    assert more(decision=PIVOT).startswith(" You pivot:")
-    assert "`set_plan`" in more(decision=PIVOT)
-    assert "go on with what does not depend on it" in more(decision=ESCALATE)
-    assert "blocker" in more(blockers=("no network",))
-    assert more(alone=True) == " Next time call `reflect` together with your next work call."
+    assert added_instructions(decision=PIVOT).startswith(" You pivot:")
+    assert "`set_plan`" in added_instructions(decision=PIVOT)
+    assert "go on with what does not depend on it" in added_instructions(decision=ESCALATE)
+    assert "blocker" in added_instructions(blockers=("no network",))
+    assert (
+        added_instructions(alone=True)
+        == " Next time call `reflect` together with your next work call."
+    )
 
 
 @pytest.mark.parametrize(("every", "told"), [(3, 3), (0, 5)])

@@ -98,11 +98,11 @@ def test_the_goal_alone_is_no_plan(plan: r.Plan, written: bool) -> None:
     assert is_written(plan) is written
 
 
-def ordered(**fields: Any) -> r.Intervention:
+def replan_order(**fields: Any) -> r.Intervention:
     return intervention(r.Action.REPLAN, r.Actor.SUPERVISOR, **fields)
 
 
-REPLAN = ordered()
+REPLAN = replan_order()
 ARRIVED = delivery()
 EXPIRED = delivery(state=r.DeliveryState.EXPIRED)
 PIVOT = reflecting(decision=r.CheckpointDecision.PIVOT)
@@ -116,7 +116,7 @@ REFUSED = step(2, "set_plan", ok=False)
         ([], StepsWanted.NOTHING),
         ([REPLAN], StepsWanted.NOTHING),
         ([REPLAN, EXPIRED], StepsWanted.NOTHING),
-        ([ordered(plan=("a",)), ARRIVED], StepsWanted.NOTHING),
+        ([replan_order(plan=("a",)), ARRIVED], StepsWanted.NOTHING),
         ([REPLAN, ARRIVED], StepsWanted.ORDERED),
         ([REPLAN, ARRIVED, PIVOT, REFUSED], StepsWanted.ORDERED),
         ([REPLAN, ARRIVED, SET], StepsWanted.NOTHING),
@@ -172,14 +172,14 @@ def test_nothing_is_shared_without_limit_or_plan_steps(titles: str, requests: r.
     assert share_requests(plan, requests, least=2) == plan
 
 
-def checked(plan_step: int = 2, **fields: Any) -> r.PlanCheck:
+def make_check(plan_step: int = 2, **fields: Any) -> r.PlanCheck:
     return r.PlanCheck(plan_step=plan_step, assumption="a", reality="r", impact="i", **fields)
 
 
-CHECK = checked()
-PROPOSAL = checked(proposed=("b", "c"))
-PENDING = checked(ruling=r.Ruling.PENDING)
-REFUSED_CHECK = checked(ruling=r.Ruling.REFUSED)
+CHECK = make_check()
+PROPOSAL = make_check(proposed=("b", "c"))
+PENDING = make_check(ruling=r.Ruling.PENDING)
+REFUSED_CHECK = make_check(ruling=r.Ruling.REFUSED)
 
 
 def answer(action: r.Action) -> r.Intervention:
@@ -191,7 +191,7 @@ def answer(action: r.Action) -> r.Intervention:
     [
         ((), False),
         ((CHECK,), True),
-        ((checked(1),), False),
+        ((make_check(1),), False),
         ((PENDING,), True),
         ((REFUSED_CHECK,), False),
         ((REFUSED_CHECK, CHECK), True),
@@ -237,8 +237,8 @@ def plan(revision: int) -> r.Plan:
     [
         ((plan(0),), 0),
         ((plan(0), plan(0), plan(1), plan(2)), 2),
-        ((plan(0), ordered(), delivery(2), plan(1), plan(2)), 1),
-        ((plan(0), ordered(petition=1), delivery(2), plan(1)), 1),
+        ((plan(0), replan_order(), delivery(2), plan(1), plan(2)), 1),
+        ((plan(0), replan_order(petition=1), delivery(2), plan(1)), 1),
         ((plan(3),), 0),
     ],
     ids=["the first plan", "its own", "an order", "an approval", "taken over"],

@@ -15,7 +15,7 @@ from midwatch_tools.workspace_checks import WorkspaceChecks
 FAR = 20_000
 
 
-async def begun(root: Path, *, max_files: int = FAR) -> Tree:
+async def begin_tree(root: Path, *, max_files: int = FAR) -> Tree:
     tree = Tree(root, max_files=max_files, ignored_by_git=ignored_below(root))
     await tree.begin()
     return tree
@@ -27,7 +27,7 @@ async def paths(tree: Tree, named: str = "") -> list[str]:
 
 async def test_a_changed_content_is_an_edit_with_both_digests(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
-    tree = await begun(tmp_path)
+    tree = await begin_tree(tmp_path)
     (tmp_path / "a.py").write_text("2")
     (first,) = await tree.changes(Writer.WORKER)
     (tmp_path / "a.py").write_text("1")
@@ -42,7 +42,7 @@ async def test_two_contents_of_one_size_within_one_tick_are_told_apart(tmp_path:
     file.write_text("1")
     soon = file.stat().st_mtime_ns + 3_600_000_000_000  # as young as can be, however long we take
     os.utime(file, ns=(soon, soon))
-    tree = await begun(tmp_path)
+    tree = await begin_tree(tmp_path)
     file.write_text("2")
     os.utime(file, ns=(soon, soon))
     assert await paths(tree) == ["a.py"]
@@ -50,14 +50,14 @@ async def test_two_contents_of_one_size_within_one_tick_are_told_apart(tmp_path:
 
 async def test_a_touched_file_with_the_same_content_is_no_edit(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
-    tree = await begun(tmp_path)
+    tree = await begin_tree(tmp_path)
     os.utime(tmp_path / "a.py", ns=(1, 1))
     assert await paths(tree) == []
 
 
 async def test_a_deleted_file_is_an_edit_without_a_content(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
-    tree = await begun(tmp_path)
+    tree = await begin_tree(tmp_path)
     (tmp_path / "a.py").unlink()
     (gone,) = await tree.changes(Writer.WORKER)
     assert gone == Edit(path="a.py", before=gone.before, deleted=True)
@@ -95,7 +95,7 @@ def repository(tmp_path: Path) -> Path:
 async def test_a_new_file_is_an_edit_once_unless_tools_fill_it_or_git_ignores_it(
     repository: Path, file: str, edited: list[str]
 ) -> None:
-    tree = await begun(repository)
+    tree = await begin_tree(repository)
     (repository / file).parent.mkdir(parents=True, exist_ok=True)
     (repository / file).write_text("1")
     found = await tree.changes(Writer.PERSON)
@@ -112,7 +112,7 @@ class TestATooLargeFolder:
     async def tree(self, tmp_path: Path) -> Tree:
         for n in range(4):
             (tmp_path / f"{n}.py").write_text("old")
-        return await begun(tmp_path, max_files=3)
+        return await begin_tree(tmp_path, max_files=3)
 
     async def test_reading_a_file_is_no_edit(self, tree: Tree) -> None:
         await tree.expect("1.py")
@@ -139,7 +139,7 @@ class TestATooLargeFolder:
 
 async def test_a_folder_that_grows_too_large_reports_only_what_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("1")
-    tree = await begun(tmp_path, max_files=2)
+    tree = await begin_tree(tmp_path, max_files=2)
     for n in range(4):
         (tmp_path / f"{n}.out").write_text("1")
     (tmp_path / "a.py").write_text("2")

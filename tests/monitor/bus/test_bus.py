@@ -82,7 +82,7 @@ async def test_without_a_broker_a_fleet_talks_within_its_process() -> None:
         assert bus.counters == BusCounters()
 
 
-def over_a_broker(name: str = "a") -> MqttBus:
+def make_mqtt_bus(name: str = "a") -> MqttBus:
     settings = FleetSettings(broker=BrokerSettings(url="mqtt://127.0.0.1:9"))
     bus = bus_for(settings, name=name, environ={})
     assert isinstance(bus, MqttBus)
@@ -90,7 +90,7 @@ def over_a_broker(name: str = "a") -> MqttBus:
 
 
 async def test_a_bus_that_was_never_opened_still_carries_hints_within_its_process() -> None:
-    bus = over_a_broker()
+    bus = make_mqtt_bus()
     async with bus.subscribe() as hints:
         bus.publish(hint(1))
         assert await hints.wait() == [hint(1)]
@@ -100,19 +100,19 @@ async def test_a_bus_that_was_never_opened_still_carries_hints_within_its_proces
 @pytest.mark.parametrize("name", ["", "a/b", "#"])
 async def test_a_name_that_topics_cannot_hold_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="not a valid node name"):
-        over_a_broker(name)
+        make_mqtt_bus(name)
 
 
 # -- hints that wait to be sent ----------------------------------------------------------------
 
 
-def filled(capacity: int, *entries: int) -> Outbox:
+def filled_outbox(capacity: int, *entries: int) -> Outbox:
     outbox = Outbox(capacity)
     outbox.offer([hint(number) for number in entries])
     return outbox
 
 
-async def entries(outbox: Outbox) -> list[int]:
+async def waiting_entries(outbox: Outbox) -> list[int]:
     return [each.entry for each in await outbox.wait()]
 
 
@@ -128,17 +128,21 @@ async def entries(outbox: Outbox) -> list[int]:
 async def test_what_was_not_sent_waits_before_all_others_and_the_oldest_make_room(
     capacity: int, waiting: tuple[int, ...], back: tuple[int, ...], sent: list[int], dropped: int
 ) -> None:
-    outbox = filled(capacity, *waiting)
+    outbox = filled_outbox(capacity, *waiting)
     outbox.put_back([hint(number) for number in back])
-    assert (len(outbox), outbox.dropped, await entries(outbox)) == (len(sent), dropped, sent)
+    assert (len(outbox), outbox.dropped, await waiting_entries(outbox)) == (
+        len(sent),
+        dropped,
+        sent,
+    )
     assert len(outbox) == 0
 
 
 async def test_who_waits_is_woken_by_a_hint_and_by_a_ring() -> None:
-    outbox = filled(3, 1)
-    assert await entries(outbox) == [1]
+    outbox = filled_outbox(3, 1)
+    assert await waiting_entries(outbox) == [1]
     outbox.ring()
-    assert await entries(outbox) == []
+    assert await waiting_entries(outbox) == []
 
 
 ALERT = alert("low_confidence", subject="a secret", summary="what the worker wrote", step=4)

@@ -72,7 +72,7 @@ def hint(entry: int = 1, note: str = "") -> Hint:
     return Hint(entry=entry, kind="step", task=None, attempt=3, step=2, note=note)
 
 
-def sent(hints: list[Hint], limit: int = 65_536) -> list[Hint]:
+def arriving_hints(hints: list[Hint], limit: int = 65_536) -> list[Hint]:
     """What arrives of hints that are sent."""
     arrived: list[Hint] = []
     for payload, said in encode_hints(hints, limit):
@@ -87,7 +87,7 @@ def sent(hints: list[Hint], limit: int = 65_536) -> list[Hint]:
 @pytest.mark.parametrize("note", ["", "low_confidence warning firing", '"\\' * 80, "漢字🙂" * 40])
 def test_hints_arrive_as_they_were_in_their_order(count: int, note: str) -> None:
     hints = [hint(2**62 + number, note) for number in range(count)]
-    assert sent(hints, 1024) == hints
+    assert arriving_hints(hints, 1024) == hints
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_hints_arrive_as_they_were_in_their_order(count: int, note: str) -> None
     ],
 )
 def test_a_note_is_made_fit_to_be_shown(note: str, arrives: str) -> None:
-    assert sent([hint(note=note)]) == [hint(note=arrives)]
+    assert arriving_hints([hint(note=note)]) == [hint(note=arrives)]
 
 
 def test_what_cannot_be_said_is_left_out_and_the_rest_arrives() -> None:
     bad = hint(2)._replace(kind="\ud800")
-    assert sent([hint(1), bad, hint(3)]) == [hint(1), hint(3)]
+    assert arriving_hints([hint(1), bad, hint(3)]) == [hint(1), hint(3)]
 
 
 GOOD = [1, "step", 1, 1, ""]
@@ -155,11 +155,11 @@ def test_no_damage_raises_and_what_gets_through_is_well_formed() -> None:
     ((whole, _),) = encode_hints([hint(entry, "a note") for entry in range(20)], 65_536)
     status = encode_status(STATUS)
     for _ in range(2_000):
-        decode_hints(damaged(whole, chance), 3)
-        decode_status(damaged(status, chance), "node-a")
+        decode_hints(damaged_payload(whole, chance), 3)
+        decode_status(damaged_payload(status, chance), "node-a")
 
 
-def damaged(payload: bytes, chance: random.Random) -> bytes:
+def damaged_payload(payload: bytes, chance: random.Random) -> bytes:
     """The payload with a few bytes changed, taken out or put in."""
     body = bytearray(payload)
     for _ in range(chance.randint(1, 4)):

@@ -19,11 +19,11 @@ def write(folder: Path, text: str, name: str = "a.yaml") -> Path:
     return file
 
 
-def loaded(folder: Path, text: str) -> Settings:
+def load_text(folder: Path, text: str) -> Settings:
     return load_settings([write(folder, text)], environ={})
 
 
-def wrong(*files: Path, environ: dict[str, str] | None = None) -> list[str]:
+def config_errors(*files: Path, environ: dict[str, str] | None = None) -> list[str]:
     """Everything that is said of wrong settings, without the folder."""
     with pytest.raises(ConfigError) as caught:
         load_settings(files, environ=environ or {})
@@ -36,7 +36,7 @@ def wrong(*files: Path, environ: dict[str, str] | None = None) -> list[str]:
     "text", ["# nothing\n", "rules:\n  low_confidence:\n    # below: 1\nrun:\n"]
 )
 def test_nothing_said_is_the_built_in_default(tmp_path: Path, text: str) -> None:
-    assert loaded(tmp_path, text) == load_settings([], environ={}) == Settings()
+    assert load_text(tmp_path, text) == load_settings([], environ={}) == Settings()
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_nothing_said_is_the_built_in_default(tmp_path: Path, text: str) -> None
     ],
 )
 def test_what_is_said_is_taken(tmp_path: Path, text: str, key: str, value: object) -> None:
-    assert attrgetter(key)(loaded(tmp_path, text)) == value
+    assert attrgetter(key)(load_text(tmp_path, text)) == value
 
 
 @pytest.mark.parametrize("path", ["/", "//", "~", "~/", "~//", "data", "~ada/x", "/a/../..", ""])
 def test_what_may_be_read_is_not_the_whole_disk_or_home(path: str, tmp_path: Path) -> None:
-    (said,) = wrong(write(tmp_path, f"run: {{sandbox_read: ['{path}']}}\n"))
+    (said,) = config_errors(write(tmp_path, f"run: {{sandbox_read: ['{path}']}}\n"))
     assert "name the folders that are needed" in said
 
 
@@ -99,7 +99,7 @@ def test_later_files_win_and_leave_the_rest(tmp_path: Path) -> None:
     ],
 )
 def test_a_threshold_that_cannot_be_met_is_refused(rules: str, said: str, tmp_path: Path) -> None:
-    (line,) = wrong(write(tmp_path, f"rules:\n  {rules}\n"))
+    (line,) = config_errors(write(tmp_path, f"rules:\n  {rules}\n"))
     assert line.startswith(f"a.yaml:2: rules.{said}")
 
 
@@ -117,7 +117,7 @@ def test_a_threshold_that_cannot_be_met_is_refused(rules: str, said: str, tmp_pa
 )
 def test_an_address_needs_a_possible_port(text: str, key: str, port: int, tmp_path: Path) -> None:
     file = write(tmp_path, text.replace("PORT", str(port)))
-    assert wrong(file) == [f"a.yaml:1: {key}: must have a port from 1 to 65535, or none"]
+    assert config_errors(file) == [f"a.yaml:1: {key}: must have a port from 1 to 65535, or none"]
 
 
 def test_the_environment_wins_over_files(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_other_variables_are_no_settings() -> None:
     ],
 )
 def test_a_wrong_variable_is_named(name: str, value: str, problem: str) -> None:
-    assert wrong(environ={name: value}) == [f"environment: {name}: {problem}"]
+    assert config_errors(environ={name: value}) == [f"environment: {name}: {problem}"]
 
 
 @pytest.mark.parametrize(
@@ -223,14 +223,14 @@ def test_a_wrong_variable_is_named(name: str, value: str, problem: str) -> None:
     ],
 )
 def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, problem: str) -> None:
-    assert wrong(write(tmp_path, text)) == [problem]
+    assert config_errors(write(tmp_path, text)) == [problem]
 
 
 def test_thresholds_for_a_worker_are_checked_as_those_of_the_rule(tmp_path: Path) -> None:
     text = (
         "rules:\n  low_confidence:\n    workers:\n      bob:\n        below: 300\n        belo: 1\n"
     )
-    assert wrong(write(tmp_path, text)) == [
+    assert config_errors(write(tmp_path, text)) == [
         "a.yaml:5: rules.low_confidence.workers.bob.below: must be from 0 to 100; is 300",
         "a.yaml:6: rules.low_confidence.workers.bob.belo: unknown key (did you mean `below`?)",
     ]
@@ -241,7 +241,7 @@ def test_all_problems_are_said_in_the_order_of_files_and_lines(tmp_path: Path) -
     second = write(tmp_path, "a: [\n", "b.yaml")
     with pytest.raises(ConfigError, match=r"\(and 4 more\)$"):
         load_settings([first, second], environ={"MIDWATCH_RULEZ__X": "1"})
-    said = wrong(first, second, environ={"MIDWATCH_RULEZ__X": "1"})
+    said = config_errors(first, second, environ={"MIDWATCH_RULEZ__X": "1"})
     assert [line.split(" ")[0] for line in said] == [
         "a.yaml:1:",
         "a.yaml:2:",
@@ -258,7 +258,7 @@ def test_all_problems_are_said_in_the_order_of_files_and_lines(tmp_path: Path) -
 def test_a_wrong_broker_is_answered_without_its_password(
     tmp_path: Path, url: str, said: str
 ) -> None:
-    assert wrong(write(tmp_path, f"fleet: {{broker: {{url: '{url}'}}}}\n")) == [
+    assert config_errors(write(tmp_path, f"fleet: {{broker: {{url: '{url}'}}}}\n")) == [
         "a.yaml:1: fleet.broker.url: must be mqtt://HOST:PORT, or mqtts://HOST:PORT for TLS, and "
         f"nothing else; the account is `username` and `password_file`{said}"
     ]

@@ -19,7 +19,7 @@ def write(folder: Path, text: str) -> Path:
     return file
 
 
-def wrong(file: Path) -> list[str]:
+def config_errors(file: Path) -> list[str]:
     with pytest.raises(ConfigError) as caught:
         load_tasks(file)
     return [line.replace(f"{file}", "") for line in caught.value.lines]
@@ -146,7 +146,7 @@ def test_a_git_url_is_no_folder(workspace: str, url: bool, tmp_path: Path) -> No
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_said_where_it_stands(tmp_path: Path, text: str, said: list[str]) -> None:
-    assert wrong(write(tmp_path, text)) == said
+    assert config_errors(write(tmp_path, text)) == said
 
 
 @pytest.mark.parametrize(("text", "holds"), [(ONE, True), ("mode: act\n", False), ("[", False)])

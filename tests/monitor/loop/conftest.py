@@ -27,10 +27,10 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def watching(
+def make_monitor(
     journal: Journal, bus: LocalBus, at: datetime, settings: Settings
 ) -> Callable[..., Monitor]:
-    """Makes a monitor; `watching(bus=…)` gives it something else than the fixtures."""
+    """Makes a monitor; `make_monitor(bus=…)` gives it something else than the fixtures."""
 
     def build(**other: Any) -> Monitor:
         made: dict[str, Any] = {"journal": journal, "bus": bus, "settings": settings, "run": 1}
@@ -41,8 +41,8 @@ def watching(
 
 
 @pytest.fixture
-def monitor(watching: Callable[..., Monitor]) -> Monitor:
-    return watching()
+def monitor(make_monitor: Callable[..., Monitor]) -> Monitor:
+    return make_monitor()
 
 
 @pytest.fixture
@@ -50,9 +50,9 @@ def scene(
     journal: Journal,
     recorder: Recorder,
     monitor: Monitor,
-    watching: Callable[..., Monitor],
+    make_monitor: Callable[..., Monitor],
     write: Callable[..., Awaitable[int]],
 ) -> Monitored:
     return Monitored(
-        journal=journal, recorder=recorder, monitor=monitor, watching=watching, write=write
+        journal=journal, recorder=recorder, monitor=monitor, watching=make_monitor, write=write
     )

@@ -16,7 +16,7 @@ from midwatch_stage.factories import WHOSE, alert, ended, step
 Claim = Callable[..., Awaitable[Recorder]]
 Build = Callable[..., Monitor]
 Join = Callable[..., Awaitable[Recorder]]
-Told = tuple[int | None, r.AlertState, r.Resolution | None, int]
+ConflictRow = tuple[int | None, r.AlertState, r.Resolution | None, int]
 
 ONE, TWO = 2, 3
 """The ids of the attempts that join first and second."""
@@ -30,13 +30,13 @@ def edit(path: str = "a.py", writer: r.Writer = r.Writer.WORKER) -> r.Step:
     return step(edits=(r.Edit(path=path, digest="d", writer=writer),))
 
 
-def planning(*files: str) -> r.Plan:
+def make_plan(*files: str) -> r.Plan:
     return r.Plan(
         steps=(r.PlanStep(title="mend", files=files), r.PlanStep(title="test", files=("t",)))
     )
 
 
-async def told(journal: Journal) -> list[Told]:
+async def recorded_conflicts(journal: Journal) -> list[ConflictRow]:
     """The conflicts in the journal, by attempt."""
     return [
         (entry.attempt, entry.record.state, entry.record.resolution, entry.record.step)
@@ -61,7 +61,7 @@ async def join(journal: Journal, claim: Claim, at: datetime) -> Join:
     return begin
 
 
-def with_conflicts(**rule: Any) -> Settings:
+def conflict_settings(**rule: Any) -> Settings:
     return Settings.model_validate({"rules": {"workspace_conflict": rule}})
 
 
@@ -98,9 +98,9 @@ async def test_what_plan_steps_in_hand_mean_to_change_is_noticed_before_anybody_
 ) -> None:
     """Whoever is told of it can still wait; nobody is asked as long as it is only planned."""
     for each in (await join(), await join()):
-        await each.record(planning("a.py"))
+        await each.record(make_plan("a.py"))
         await monitor.look()
-    assert await told(journal) == [(ONE, *FIRING, 0), (TWO, *FIRING, 0)]
+    assert await recorded_conflicts(journal) == [(ONE, *FIRING, 0), (TWO, *FIRING, 0)]
     entries = await journal.entries(kinds=[r.Alert, r.Escalation])
     assert [
         (e.record.severity, e.record.summary) for e in entries if isinstance(e.record, r.Alert)
@@ -128,39 +128,39 @@ async def test_other_projects_other_files_and_other_writers_are_no_conflict(
     await one.record(edit())
     await two.record(step)
     await monitor.look()
-    assert await told(journal) == []
+    assert await recorded_conflicts(journal) == []
 
 
 async def test_a_hold_counts_each_attempts_own(
-    journal: Journal, watching: Build, join: Join
+    journal: Journal, make_monitor: Build, join: Join
 ) -> None:
-    monitor = watching(settings=with_conflicts(hold=2))
+    monitor = make_monitor(settings=conflict_settings(hold=2))
     one, two = await join(), await join()
     for each in (one, two, one, one):
         await each.record(edit())
         await monitor.look()
     pending = [(ONE, r.AlertState.PENDING, None, 1), (TWO, r.AlertState.PENDING, None, 1)]
-    assert await told(journal) == [*pending, (ONE, *FIRING, 3)]
+    assert await recorded_conflicts(journal) == [*pending, (ONE, *FIRING, 3)]
 
 
 async def test_a_monitor_that_starts_anew_says_nothing_twice_and_knows_who_is_at_work(
-    journal: Journal, watching: Build, join: Join
+    journal: Journal, make_monitor: Build, join: Join
 ) -> None:
-    settings = with_conflicts(cooldown=2)
+    settings = conflict_settings(cooldown=2)
     one, two = await join(), await join()
     for each in (one, two):
         await each.record(edit())
-    await watching(settings=with_conflicts(enabled=False)).look()
-    assert await told(journal) == []
-    await watching(settings=settings).look()
-    again = watching(settings=settings)
+    await make_monitor(settings=conflict_settings(enabled=False)).look()
+    assert await recorded_conflicts(journal) == []
+    await make_monitor(settings=settings).look()
+    again = make_monitor(settings=settings)
     await again.look(everything=True)
-    assert len(await told(journal)) == 2
+    assert len(await recorded_conflicts(journal)) == 2
     await two.end(DONE)
     await again.look()
     await (await join()).record(edit())
     for _ in range(3):
         await again.look()
         await one.record(step())
-    mine = [state for attempt, *state in await told(journal) if attempt == ONE]
+    mine = [state for attempt, *state in await recorded_conflicts(journal) if attempt == ONE]
     assert mine == [[*FIRING, 1], [*CLEARED, 1], [*FIRING, 3]]

@@ -23,18 +23,22 @@ UNSURE = reflecting(0, 10, 10)
 
 
 @pytest.fixture
-def passed() -> list[float]:
+def elapsed_seconds() -> list[float]:
     """The seconds that have passed, which a test adds to."""
     return [0.0]
 
 
 @pytest.fixture
-def leasing(journal: Journal, at: datetime, passed: list[float]) -> Callable[[str], Leases]:
+def make_leases(
+    journal: Journal, at: datetime, elapsed_seconds: list[float]
+) -> Callable[[str], Leases]:
     """The leases of a monitor of that name, for a minute at a time."""
 
     def lease(holder: str) -> Leases:
         monitor_leases = MonitorLeases(journal, clock=lambda: at)
-        return Leases(monitor_leases, holder=holder, lease_seconds=60, seconds=lambda: passed[-1])
+        return Leases(
+            monitor_leases, holder=holder, lease_seconds=60, seconds=lambda: elapsed_seconds[-1]
+        )
 
     return lease
 
@@ -44,15 +48,15 @@ def settings() -> Settings:
     return Settings(monitor=MonitorSettings(outcome_after=1))
 
 
-Leasing = Callable[[str], Leases]
-Watching = Callable[..., Monitor]
+MakeLeases = Callable[[str], Leases]
+MakeMonitor = Callable[..., Monitor]
 
 
 async def test_what_was_missed_is_looked_at_once_it_is_held_and_finished_once_it_is_judged(
-    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching
+    journal: Journal, recorder: Recorder, make_leases: MakeLeases, make_monitor: MakeMonitor
 ) -> None:
-    leases = leasing("a")
-    monitor = watching(guards=leases)
+    leases = make_leases("a")
+    monitor = make_monitor(guards=leases)
     await recorder.record(UNSURE)
     await monitor.look(everything=True)
     assert (await records_of(journal, Escalation), monitor.unfinished) == ([], {1})
@@ -70,30 +74,34 @@ async def test_what_was_missed_is_looked_at_once_it_is_held_and_finished_once_it
 
 
 async def test_what_is_won_while_a_look_reads_is_looked_at_by_that_look(
-    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching
+    journal: Journal, recorder: Recorder, make_leases: MakeLeases, make_monitor: MakeMonitor
 ) -> None:
     class WonLater(Unguarded):
         """Everything is held, but not yet when the first look begins."""
 
         def __init__(self) -> None:
-            self.moments: list[Guards] = [leasing("nobody").now()]
+            self.moments: list[Guards] = [make_leases("nobody").now()]
 
         def now(self) -> Guards:
             return self.moments.pop() if self.moments else Unguarded()
 
     guards = WonLater()
-    monitor = watching(guards=guards)
-    guards.moments.append(leasing("nobody").now())  # one was taken when the monitor was made
+    monitor = make_monitor(guards=guards)
+    guards.moments.append(make_leases("nobody").now())  # one was taken when the monitor was made
     await recorder.record(UNSURE)
     await monitor.look()
     assert [each.id for each in await records_of(journal, Escalation)] == [1]
 
 
 async def test_of_two_monitors_one_asks_and_one_judges(
-    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, attempt: Attempt
+    journal: Journal,
+    recorder: Recorder,
+    make_leases: MakeLeases,
+    make_monitor: MakeMonitor,
+    attempt: Attempt,
 ) -> None:
-    held = [leasing("a"), leasing("b")]
-    monitors = [watching(guards=each) for each in held]
+    held = [make_leases("a"), make_leases("b")]
+    monitors = [make_monitor(guards=each) for each in held]
 
     async def all_look() -> None:
         for leases, monitor in zip(held, monitors, strict=True):
@@ -121,15 +129,15 @@ async def test_of_two_monitors_one_asks_and_one_judges(
 async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_others(
     journal: Journal,
     recorder: Recorder,
-    leasing: Leasing,
-    watching: Watching,
+    make_leases: MakeLeases,
+    make_monitor: MakeMonitor,
     attempt: Attempt,
     claim: Callable[..., Awaitable[Recorder]],
     at: datetime,
 ) -> None:
     second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
-    leases, other = leasing("a"), leasing("b")
-    monitor = watching(guards=leases)
+    leases, other = make_leases("a"), make_leases("b")
+    monitor = make_monitor(guards=leases)
     await leases.take([attempt.id, second.id])
     # In the journal, unknown to it.
     await MonitorLeases(journal, clock=lambda: at).release(holder="a")
@@ -143,12 +151,16 @@ async def test_who_lost_an_attempt_says_nothing_more_of_it_and_goes_on_with_the_
 
 
 async def test_a_lease_that_cannot_be_renewed_runs_out_here_too(
-    journal: Journal, recorder: Recorder, leasing: Leasing, watching: Watching, passed: list[float]
+    journal: Journal,
+    recorder: Recorder,
+    make_leases: MakeLeases,
+    make_monitor: MakeMonitor,
+    elapsed_seconds: list[float],
 ) -> None:
-    leases = leasing("a")
-    monitor = watching(guards=leases)
+    leases = make_leases("a")
+    monitor = make_monitor(guards=leases)
     await leases.take([1])
-    passed.append(60.0)
+    elapsed_seconds.append(60.0)
     await recorder.record(UNSURE)
     await monitor.look()
     assert (leases.holds(1), await records_of(journal, Escalation)) == (False, [])

@@ -51,7 +51,7 @@ def settings() -> Settings:
     )
 
 
-async def answered(scene: Monitored, answer: r.Intervention) -> int:
+async def deliver_answer(scene: Monitored, answer: r.Intervention) -> int:
     """An alert, its escalation, and an answer that has been delivered; the answer's id."""
     await scene.hear(act(1), report(10))
     return await scene.delivered(ANSWERED, answer)
@@ -60,7 +60,7 @@ async def answered(scene: Monitored, answer: r.Intervention) -> int:
 async def test_an_escalation_is_opened_once_before_its_hint_and_later_joined(
     scene: Monitored,
 ) -> None:
-    class Reading(LocalBus):
+    class ReadingBus(LocalBus):
         """Notes what could be read at the moment of each hint."""
 
         def publish(self, hint: r.Hint) -> None:
@@ -69,7 +69,7 @@ async def test_an_escalation_is_opened_once_before_its_hint_and_later_joined(
 
     seen: list[asyncio.Future[list[r.Escalation]]] = []
     await scene.recorder.record(report(10))
-    await scene.watching(bus=Reading()).look()
+    await scene.watching(bus=ReadingBus()).look()
     assert await asyncio.gather(*seen) == [[OPEN]]
     await scene.recorder.record(act())
     await scene.monitor.look(everything=True)
@@ -157,7 +157,7 @@ async def test_what_was_not_silenced_is_still_escalated(scene: Monitored) -> Non
 
 
 async def test_the_outcome_is_judged_after_so_many_steps_and_closes_it(scene: Monitored) -> None:
-    id = await answered(scene, NUDGE)
+    id = await deliver_answer(scene, NUDGE)
     await scene.hear(report(80), act(0))
     assert await scene.records(r.OutcomeReport) == []
     await scene.hear(act(0))
@@ -171,7 +171,7 @@ async def test_a_question_beside_the_work_is_judged_once_answered(
     scene: Monitored, action: r.Action
 ) -> None:
     await scene.recorder.record(r.Change(acts=(r.Action.NUDGE, r.Action.STOP)))
-    id = await answered(scene, replace(NUDGE, action=r.Action.ASK_OPERATOR))
+    id = await deliver_answer(scene, replace(NUDGE, action=r.Action.ASK_OPERATOR))
     await scene.hear(*[make.step(args=f"look {n}") for n in range(4)])
     assert await scene.records(r.OutcomeReport) == []
     assert await scene.last_escalation() == ANSWERED
@@ -194,7 +194,7 @@ async def test_a_question_beside_the_work_is_judged_once_answered(
 async def test_at_the_end_an_outcome_is_what_was_observed(
     scene: Monitored, action: r.Action, heard: list[r.Step], ending: r.Ending
 ) -> None:
-    id = await answered(scene, replace(NUDGE, action=action))
+    id = await deliver_answer(scene, replace(NUDGE, action=action))
     await scene.hear(*heard)
     await scene.recorder.end(make.ended(ending))
     await scene.monitor.look()
@@ -225,7 +225,7 @@ async def test_what_was_not_delivered_expires_at_the_end(scene: Monitored) -> No
 async def test_a_restart_is_judged_on_the_next_attempt(
     scene: Monitored, attempt: r.Attempt, claim: Claim
 ) -> None:
-    id = await answered(scene, RESTART)
+    id = await deliver_answer(scene, RESTART)
     await scene.recorder.end(replace(FAILED, ending=r.Ending.RESTARTED))
     await scene.monitor.look()
     assert await scene.records(r.OutcomeReport) == []
@@ -240,7 +240,7 @@ async def test_a_restart_is_judged_on_the_next_attempt(
 
 
 async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Monitored) -> None:
-    await answered(scene, NUDGE)
+    await deliver_answer(scene, NUDGE)
     await scene.hear(act(), act(), act())
     before = await scene.journal.entries()
     again = scene.watching()
@@ -250,11 +250,11 @@ async def test_a_monitor_that_starts_anew_says_nothing_twice(scene: Monitored) -
 
 
 async def test_a_bus_that_drops_everything_only_delays(scene: Monitored, until: Until) -> None:
-    class Deaf(LocalBus):
+    class SilentBus(LocalBus):
         def subscribe(self, attempt: int | None = None) -> Subscription:
             return Subscription()
 
-    running = asyncio.create_task(scene.watching(bus=Deaf()).run())
+    running = asyncio.create_task(scene.watching(bus=SilentBus()).run())
     await scene.recorder.record(report(10))
     await until(OPEN)
     running.cancel()
@@ -288,7 +288,7 @@ ACTS = [make.step(args=f"look {n}") for n in range(3)]
 
 
 @pytest.fixture
-async def asked(scene: Monitored) -> Monitored:
+async def escalated_attempt(scene: Monitored) -> Monitored:
     """An attempt that fired an alarm and was asked about."""
     await scene.hear(make.reflecting(0, 10, 10))
     return scene
@@ -299,11 +299,13 @@ async def _questions(scene: Monitored) -> list[int]:
     return [each.id for each in opened if each.state is r.EscalationState.OPEN]
 
 
-async def test_the_next_rung_follows_at_once_where_the_last_was_no_help(asked: Monitored) -> None:
-    await asked.delivered(ANSWERED, NUDGE, then=(*ACTS,))
-    (verdict,) = await asked.records(r.OutcomeReport)
+async def test_the_next_rung_follows_at_once_where_the_last_was_no_help(
+    escalated_attempt: Monitored,
+) -> None:
+    await escalated_attempt.delivered(ANSWERED, NUDGE, then=(*ACTS,))
+    (verdict,) = await escalated_attempt.records(r.OutcomeReport)
     assert verdict.outcome is r.Outcome.NO_EFFECT
-    assert await _questions(asked) == [1, 2]
+    assert await _questions(escalated_attempt) == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -311,26 +313,28 @@ async def test_the_next_rung_follows_at_once_where_the_last_was_no_help(asked: M
     [(r.Lifecycle.COMPLETED, r.Outcome.RECOVERED), (r.Lifecycle.FAILED, r.Outcome.NO_EFFECT)],
 )
 async def test_a_split_is_judged_by_what_becomes_of_the_task(
-    asked: Monitored, at: datetime, end: r.Lifecycle, expected: r.Outcome
+    escalated_attempt: Monitored, at: datetime, end: r.Lifecycle, expected: r.Outcome
 ) -> None:
-    id = await asked.write(ANSWERED, replace(NUDGE, action=r.Action.SPLIT))
-    await asked.recorder.end(make.ended(r.Ending.SPLIT), make.delivery(id))
-    await asked.monitor.look()
-    assert await asked.records(r.OutcomeReport) == []
+    id = await escalated_attempt.write(ANSWERED, replace(NUDGE, action=r.Action.SPLIT))
+    await escalated_attempt.recorder.end(make.ended(r.Ending.SPLIT), make.delivery(id))
+    await escalated_attempt.monitor.look()
+    assert await escalated_attempt.records(r.OutcomeReport) == []
     over = r.Draft(record=make.task_transition(end, reason="as it is"), at=at, task=1)
-    await asked.journal.commit(r.Commit(drafts=(over,)))
-    await asked.monitor.look()
+    await escalated_attempt.journal.commit(r.Commit(drafts=(over,)))
+    await escalated_attempt.monitor.look()
     reason = f"the task is {end.value}: as it is"
     judged = r.OutcomeReport(intervention=id, outcome=expected, step=1, reason=reason)
-    assert await asked.records(r.OutcomeReport) == [judged]
+    assert await escalated_attempt.records(r.OutcomeReport) == [judged]
 
 
 @pytest.mark.parametrize(("requests", "questions"), [(100, [1]), (12, [1, 2])])
 async def test_a_person_is_called_in_time_where_guidance_did_not_help_and_the_alert_fell_silent(
-    asked: Monitored, requests: int, questions: list[int]
+    escalated_attempt: Monitored, requests: int, questions: list[int]
 ) -> None:
     used = [r.Meter(used=spent, limit=float(requests)) for spent in (1, 5)]
     first, last = (r.Change(budget=r.Budget(requests=each)) for each in used)
-    await asked.recorder.record(first)
-    await asked.delivered(ANSWERED, NUDGE, then=(make.reflecting(0, 10, 80), *ACTS, last))
-    assert await _questions(asked) == questions
+    await escalated_attempt.recorder.record(first)
+    await escalated_attempt.delivered(
+        ANSWERED, NUDGE, then=(make.reflecting(0, 10, 80), *ACTS, last)
+    )
+    assert await _questions(escalated_attempt) == questions

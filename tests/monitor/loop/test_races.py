@@ -23,7 +23,7 @@ from midwatch_stage.factories import WHOSE, escalation, reflecting, step
 UNSURE = reflecting(0, 10, 10)
 
 
-class Failing(Journal):
+class FailingJournal(Journal):
     """A journal that can do some things only when a test lets it."""
 
     fails: frozenset[str] = frozenset()
@@ -43,7 +43,7 @@ class Failing(Journal):
             raise JournalError(f"no {what}")
 
 
-class Some(Unguarded):
+class SomeGuards(Unguarded):
     """Guards that let act on some attempts; what they are at a moment may be set beforehand."""
 
     def __init__(self, *attempts: int) -> None:
@@ -54,19 +54,19 @@ class Some(Unguarded):
         return attempt in self.attempts
 
     def now(self) -> Guards:
-        return self.moments.pop(0) if self.moments else Some(*self.attempts)
+        return self.moments.pop(0) if self.moments else SomeGuards(*self.attempts)
 
 
 @pytest.fixture
-async def failing(location: str, journal: Journal) -> AsyncGenerator[Failing]:
+async def failing_journal(location: str, journal: Journal) -> AsyncGenerator[FailingJournal]:
     """The same journal once more, as the monitor has it."""
-    async with await Failing.open(location) as opened:
+    async with await FailingJournal.open(location) as opened:
         opened.failed = asyncio.Event()
         yield opened
 
 
 Claim = Callable[..., Awaitable[Recorder]]
-Watching = Callable[..., Monitor]
+MakeMonitor = Callable[..., Monitor]
 
 
 @pytest.fixture
@@ -75,12 +75,14 @@ def settings() -> Settings:
 
 
 @pytest.fixture
-def watching(watching: Watching, failing: Failing) -> Watching:
-    return partial(watching, journal=failing)
+def make_monitor(make_monitor: MakeMonitor, failing_journal: FailingJournal) -> MakeMonitor:
+    return partial(make_monitor, journal=failing_journal)
 
 
 @pytest.fixture
-async def two(journal: Journal, attempt: r.Attempt, claim: Claim, at: datetime) -> list[Recorder]:
+async def recorders(
+    journal: Journal, attempt: r.Attempt, claim: Claim, at: datetime
+) -> list[Recorder]:
     """Two attempts at work, both of which something is to be asked about."""
     second = await journal.add_attempt(task=attempt.task, number=2, at=at, **WHOSE)
     recorders = [await claim(of=each) for each in (attempt, second)]
@@ -89,13 +91,13 @@ async def two(journal: Journal, attempt: r.Attempt, claim: Claim, at: datetime) 
     return recorders
 
 
-async def asked(journal: Journal) -> list[int]:
+async def escalated_attempts(journal: Journal) -> list[int]:
     """The attempts of which escalations were opened, in their order."""
     entries = await journal.entries(kinds=(r.Escalation,))
     return [each.attempt or 0 for each in entries]
 
 
-async def look_twice(monitor: Monitor, failing: Failing, what: str) -> None:
+async def look_twice(monitor: Monitor, failing: FailingJournal, what: str) -> None:
     """One look fails because of this, and the next one does not."""
     failing.fails = frozenset({what})
     with pytest.raises(JournalError):
@@ -105,92 +107,109 @@ async def look_twice(monitor: Monitor, failing: Failing, what: str) -> None:
 
 
 async def test_what_was_won_is_not_lost_with_a_look_that_fails(
-    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
+    journal: Journal,
+    failing_journal: FailingJournal,
+    recorders: list[Recorder],
+    make_monitor: MakeMonitor,
 ) -> None:
-    guards = Some(1, 2)
-    monitor = watching(guards=guards)
-    guards.moments.append(Some(2))  # the first is won while the look reads
-    await look_twice(monitor, failing, "escalation of 2")
-    assert sorted(await asked(journal)) == [1, 2]
+    guards = SomeGuards(1, 2)
+    monitor = make_monitor(guards=guards)
+    guards.moments.append(SomeGuards(2))  # the first is won while the look reads
+    await look_twice(monitor, failing_journal, "escalation of 2")
+    assert sorted(await escalated_attempts(journal)) == [1, 2]
 
 
 async def test_a_page_that_could_be_read_in_part_is_not_counted_twice(
-    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
+    journal: Journal,
+    failing_journal: FailingJournal,
+    recorders: list[Recorder],
+    make_monitor: MakeMonitor,
 ) -> None:
     question = escalation(9)
-    await two[0].record(question, replace(question, state=r.EscalationState.CLOSED))
-    await journal.add_attempt(task=1, number=3, at=two[0].clock(), **WHOSE)
-    monitor = watching(guards=Some())
-    await look_twice(monitor, failing, "attempt 3")
+    await recorders[0].record(question, replace(question, state=r.EscalationState.CLOSED))
+    await journal.add_attempt(task=1, number=3, at=recorders[0].clock(), **WHOSE)
+    monitor = make_monitor(guards=SomeGuards())
+    await look_twice(monitor, failing_journal, "attempt 3")
     view = monitor.view(1)
     assert view is not None
     assert view.state.raised == 1
 
 
 async def test_an_attempt_that_was_refused_is_looked_at_by_the_next_look_though_that_one_failed(
-    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching
+    journal: Journal,
+    failing_journal: FailingJournal,
+    recorders: list[Recorder],
+    make_monitor: MakeMonitor,
 ) -> None:
-    class Refused(Some):
+    class RefusedGuards(SomeGuards):
         """The first attempt went to another monitor, unknown to this one."""
 
         def guard_of(self, attempt: int) -> int | None:
             return 99 if attempt == 1 else None
 
-    guards = Some(1, 2)
-    monitor = watching(guards=guards)
-    guards.moments.append(Refused(1, 2))
-    await look_twice(monitor, failing, "escalation of 2")
-    assert sorted(await asked(journal)) == [1, 2]
+    guards = SomeGuards(1, 2)
+    monitor = make_monitor(guards=guards)
+    guards.moments.append(RefusedGuards(1, 2))
+    await look_twice(monitor, failing_journal, "escalation of 2")
+    assert sorted(await escalated_attempts(journal)) == [1, 2]
 
 
 async def test_a_look_that_failed_is_soon_made_again_without_a_hint(
-    journal: Journal, failing: Failing, two: list[Recorder], watching: Watching, bus: LocalBus
+    journal: Journal,
+    failing_journal: FailingJournal,
+    recorders: list[Recorder],
+    make_monitor: MakeMonitor,
+    bus: LocalBus,
 ) -> None:
-    monitor = watching(guards=Some(1, 2))
-    failing.fails = frozenset({"attempt 1"})
+    monitor = make_monitor(guards=SomeGuards(1, 2))
+    failing_journal.fails = frozenset({"attempt 1"})
     hints = bus.subscribe()
     work = asyncio.create_task(monitor.run())
     async with asyncio.timeout(120):
-        await failing.failed.wait()
-        failing.fails = frozenset()
+        await failing_journal.failed.wait()
+        failing_journal.fails = frozenset()
         told: list[r.Hint] = []
         while len(told) < 2:
             told += await hints.wait()
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
-    assert await asked(journal) == [1, 2]
+    assert await escalated_attempts(journal) == [1, 2]
 
 
 async def test_those_who_always_have_something_to_say_do_not_keep_the_monitor_from_acting(
-    location: str, journal: Journal, two: list[Recorder], watching: Watching
+    location: str, journal: Journal, recorders: list[Recorder], make_monitor: MakeMonitor
 ) -> None:
-    class Busy(Journal):
+    class BusyJournal(Journal):
         """Whenever it was read, there is something new in it."""
 
         async def entries(self, after: int = 0, **rest: Any) -> list[r.Entry]:
             found = await super().entries(after, **rest)
-            await two[1].record(r.Change())
+            await recorders[1].record(r.Change())
             return found
 
-    async with await Busy.open(location) as busy, asyncio.timeout(120):
-        await watching(journal=busy, guards=Some(1)).look()
-    assert await asked(journal) == [1]
+    async with await BusyJournal.open(location) as busy, asyncio.timeout(120):
+        await make_monitor(journal=busy, guards=SomeGuards(1)).look()
+    assert await escalated_attempts(journal) == [1]
 
 
 async def test_who_wrote_while_a_look_was_slow_is_not_taken_for_silent(
-    location: str, journal: Journal, two: list[Recorder], watching: Watching, at: datetime
+    location: str,
+    journal: Journal,
+    recorders: list[Recorder],
+    make_monitor: MakeMonitor,
+    at: datetime,
 ) -> None:
-    class Slow(Journal):
+    class SlowJournal(Journal):
         """An hour passes here while the first attempt is asked about; the second one works on."""
 
         async def open_escalation(self, *, attempt: int, **rest: Any) -> r.Escalation | None:
             if attempt == 1:
                 now.append(at + timedelta(hours=1))
-                await two[1].record(step(at=now[-1]))
+                await recorders[1].record(step(at=now[-1]))
             return await super().open_escalation(attempt=attempt, **rest)
 
     now = [at]
-    async with await Slow.open(location) as slow:
-        await watching(journal=slow, guards=Some(2, 1), clock=lambda: now[-1]).look()
+    async with await SlowJournal.open(location) as slow:
+        await make_monitor(journal=slow, guards=SomeGuards(2, 1), clock=lambda: now[-1]).look()
     alerts = [each.record for each in await journal.entries(attempt=2, kinds=(r.Alert,))]
     assert SILENT not in {each.key for each in alerts if isinstance(each, r.Alert)}

@@ -18,7 +18,7 @@ from midwatch_stage.factories import ended, escalation, step
 from midwatch_stage.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
-Told = tuple[str, r.AlertState, r.Resolution | None, int]
+SilenceRow = tuple[str, r.AlertState, r.Resolution | None, int]
 
 FIRES = ("", r.AlertState.FIRING, None)
 CLEARED = ("", r.AlertState.RESOLVED, r.Resolution.CLEARED)
@@ -56,7 +56,7 @@ class Scene:
         await self.recorder.record(replace(event, at=self.at(minutes)))
         await self.look(minutes + 0.01)
 
-    async def told(self) -> list[Told]:
+    async def recorded_silences(self) -> list[SilenceRow]:
         """What the journal holds of silence, in order."""
         return [
             (each.key.subject, each.state, each.resolution, each.step)
@@ -86,7 +86,7 @@ async def test_silence_is_one_question_without_a_hint_and_health_is_unknown(scen
     await stage.hear(1, r.Change(activity=r.Activity.MODEL))
     for minute in (10.9, 11, 12, 40):
         await stage.look(minute)
-    assert await stage.told() == [(*FIRES, 0)]
+    assert await stage.recorded_silences() == [(*FIRES, 0)]
     view = stage.monitor.view(1)
     assert view is not None
     assert view.state.health is r.Health.UNKNOWN
@@ -101,7 +101,7 @@ async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: B
     await stage.look(32)
     await stage.hear(33, step(args="2"))
     await stage.look(64)
-    assert await stage.told() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
+    assert await stage.recorded_silences() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
 
 
 async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
@@ -112,7 +112,9 @@ async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
     await stage.recorder.end(ENDED)
     await stage.look(31)
     await stage.look(500)
-    assert (await stage.told())[1:] == [("", r.AlertState.RESOLVED, r.Resolution.ENDED, 0)]
+    assert (await stage.recorded_silences())[1:] == [
+        ("", r.AlertState.RESOLVED, r.Resolution.ENDED, 0)
+    ]
 
 
 async def test_who_starts_anew_repeats_nothing(
@@ -126,7 +128,7 @@ async def test_who_starts_anew_repeats_nothing(
         await stage.look(minute)
     await stage.hear(91, step())
     await stage.look(122)
-    assert await stage.told() == [(*FIRES, 0), (*CLEARED, 1), (*FIRES, 1)]
+    assert await stage.recorded_silences() == [(*FIRES, 0), (*CLEARED, 1), (*FIRES, 1)]
     before = await journal.last_id()
     assert (await claim()).firing == ()  # a recorder leaves alerts of time alone
     assert await journal.last_id() == before
@@ -135,12 +137,12 @@ async def test_who_starts_anew_repeats_nothing(
 async def test_the_time_before_the_monitor_began_is_held_against_nobody(scene: Begin) -> None:
     stage = await scene(unmoved="1h")
     await stage.look(600)
-    assert await stage.told() == []
+    assert await stage.recorded_silences() == []
     await stage.hear(601, r.Change(lifecycle=r.Lifecycle.WORKING, activity=r.Activity.COMMAND))
     await stage.look(630)
-    assert await stage.told() == []
+    assert await stage.recorded_silences() == []
     await stage.look(631)
-    assert await stage.told() == [(*FIRES, 0)]
+    assert await stage.recorded_silences() == [(*FIRES, 0)]
 
 
 async def test_limits_are_the_workers_and_in_mode_off_there_are_none(
@@ -152,7 +154,7 @@ async def test_limits_are_the_workers_and_in_mode_off_there_are_none(
     )
     for minute in (0, 5):
         await off.look(minute * 1000)
-        assert await off.told() == []
+        assert await off.recorded_silences() == []
     for minute in (0, 5):
         await stage.look(minute)
-    assert await stage.told() == [(*FIRES, 0)]
+    assert await stage.recorded_silences() == [(*FIRES, 0)]

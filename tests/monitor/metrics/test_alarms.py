@@ -33,14 +33,14 @@ def alarm(at: int, *evidence: int, **fields: Any) -> r.Alert:
     return make.alert(step=at, evidence=evidence, **fields)
 
 
-def detected(*records: r.Record) -> DetectionFigures:
+def detection_figures(*records: r.Record) -> DetectionFigures:
     alarms = AlarmCounts()
     for each in make.entries(*records):
         alarms.observe(each)
     return alarms.figures()
 
 
-def counted(*requests: int) -> Distribution:
+def make_distribution(*requests: int) -> Distribution:
     return Distribution(counts=tuple((each, requests.count(each)) for each in sorted({*requests})))
 
 
@@ -48,32 +48,40 @@ def counted(*requests: int) -> Distribution:
     ("values", "median"), [((), None), ((4,), 4), ((1, 2), 1.5), ((1, 1, 9), 1), ((1, 5, 9, 9), 7)]
 )
 def test_the_median_is_the_middle_value(values: tuple[int, ...], median: float | None) -> None:
-    assert counted(*values).median == median
+    assert make_distribution(*values).median == median
 
 
 def test_a_range_includes_both_ends() -> None:
-    some = counted(1, 5, 5, 6, 40)
+    some = make_distribution(1, 5, 5, 6, 40)
     assert (some.between(1, 5), some.between(6, 10), some.between(6, None)) == (3, 1, 2)
 
 
 def test_trouble_lasts_from_the_first_step_of_the_evidence_to_the_alarm_both_counted() -> None:
-    found = detected(*(step(number, number + 10) for number in range(1, 6)), alarm(5, 2, 3, 5))
-    requests = counted(4)
+    found = detection_figures(
+        *(step(number, number + 10) for number in range(1, 6)), alarm(5, 2, 3, 5)
+    )
+    requests = make_distribution(4)
     assert found == DetectionFigures(requests=requests, rules=(("cycle", requests),))
 
 
 def test_a_condition_that_held_before_its_evidence_began_trouble() -> None:
-    assert detected(step(1), step(2), step(3), alarm(3, 3, since_step=1)).requests == counted(3)
+    assert detection_figures(
+        step(1), step(2), step(3), alarm(3, 3, since_step=1)
+    ).requests == make_distribution(3)
 
 
 def test_steps_of_one_request_are_one_request() -> None:
-    assert detected(step(1, 7), step(2, 7), step(3, 7), alarm(3, 1, 2, 3)).requests == counted(1)
+    assert detection_figures(
+        step(1, 7), step(2, 7), step(3, 7), alarm(3, 1, 2, 3)
+    ).requests == make_distribution(1)
 
 
 def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> None:
     over = make.alert(state=r.AlertState.RESOLVED, step=2)
     first, second = alarm(2, 1), alarm(3, 3)
-    assert detected(step(1), step(2), first, first, over, step(3), second).requests == counted(2, 1)
+    assert detection_figures(
+        step(1), step(2), first, first, over, step(3), second
+    ).requests == make_distribution(2, 1)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +97,15 @@ def test_an_alarm_counts_when_it_begins_and_again_after_it_was_resolved() -> Non
 def test_without_evidence_or_requests_there_is_no_onset(
     records: Iterable[r.Record], unknown: int
 ) -> None:
-    assert detected(*records) == DetectionFigures(unknown=unknown)
+    assert detection_figures(*records) == DetectionFigures(unknown=unknown)
 
 
-def retried(*records: r.Record) -> RetryFigures:
+def retry_figures(*records: r.Record) -> RetryFigures:
     return RunMetrics(make.entries(*records)).figures().retries
 
 
 def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
-    found = retried(
+    found = retry_figures(
         *(step(1, ok=False), step(2, ok=False)),
         *(step(3, tool="report_error"), WHY),
         *(step(4, ok=False), step(5), step(6)),
@@ -110,7 +118,7 @@ def test_a_retry_counts_by_whether_an_analysis_came_between() -> None:
 
 def test_an_analysis_in_the_turn_of_the_retry_counts_though_its_call_ended_later() -> None:
     said = (step(3, 2, tool="report_error"), WHY)
-    found = retried(step(1, ok=False), step(2, 2), *said, step(4, 3, tool="look"))
+    found = retry_figures(step(1, ok=False), step(2, 2), *said, step(4, 3, tool="look"))
     assert found.acts == RetryComparison(analysed=Share(hits=1, of=1))
 
 
@@ -138,20 +146,20 @@ WAITED = make.analysis(cause=r.Cause.TRANSIENT, by=r.AnalysisAuthor.WATCH)
 def test_a_retry_is_the_same_act_after_it_failed(
     records: tuple[r.Record, ...], figures: RetryFigures
 ) -> None:
-    assert retried(*records) == figures
+    assert retry_figures(*records) == figures
 
 
-def attempt_ended(attempt: int, *records: r.Record, ending: r.Ending) -> list[r.Entry]:
+def ended_attempt(attempt: int, *records: r.Record, ending: r.Ending) -> list[r.Entry]:
     return make.entries(*records, make.ended(ending), attempt=attempt)
 
 
 def test_a_further_attempt_is_analysed_if_the_analysis_came_before_its_work() -> None:
     told = [
-        *attempt_ended(1, step(1), ending=r.Ending.STUCK),
-        *attempt_ended(2, step(1), WHY, ending=r.Ending.UNACCEPTED),
-        *attempt_ended(3, WHY, step(1), ending=r.Ending.DONE),
-        *attempt_ended(4, step(1), step(2), WHY, ending=r.Ending.DONE),
-        *attempt_ended(5, step(1, 1), WHY, ending=r.Ending.CANCELED),
+        *ended_attempt(1, step(1), ending=r.Ending.STUCK),
+        *ended_attempt(2, step(1), WHY, ending=r.Ending.UNACCEPTED),
+        *ended_attempt(3, WHY, step(1), ending=r.Ending.DONE),
+        *ended_attempt(4, step(1), step(2), WHY, ending=r.Ending.DONE),
+        *ended_attempt(5, step(1, 1), WHY, ending=r.Ending.CANCELED),
     ]
     found = RunMetrics(told).figures().retries
     # The analysis of attempt 2 stands in the turn of its first work, that of 4 came a turn late.

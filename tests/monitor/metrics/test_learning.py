@@ -41,7 +41,7 @@ def entry(record: r.Record, *, id: int = 1, attempt: int = 1, day: float = 0) ->
     return r.Entry(id=id, record=record, at=at, task=attempt, attempt=attempt)
 
 
-def given(
+def make_recall(
     *lessons: int, method: r.Method = r.Method.TASK, guidelines: int | None = None
 ) -> r.Recall:
     recalled = tuple(r.Recalled(lesson=lesson, method=method) for lesson in lessons)
@@ -96,11 +96,11 @@ def test_r62_the_learning_curve_has_ten_parts_as_equal_as_can_be() -> None:
 
 def test_r63_a_lesson_is_judged_by_origin_from_three_judged_uses_on() -> None:
     entries = [
-        *(entry(given(7), attempt=attempt) for attempt in range(1, 5)),
+        *(entry(make_recall(7), attempt=attempt) for attempt in range(1, 5)),
         *(entry(DONE, attempt=attempt) for attempt in (1, 2)),
         entry(STUCK, attempt=3),
         *(entry(NO, attempt=attempt) for attempt in (1, 2)),
-        *(entry(given(8), attempt=attempt) for attempt in (5, 6)),
+        *(entry(make_recall(8), attempt=attempt) for attempt in (5, 6)),
         *(entry(DONE, attempt=attempt) for attempt in (5, 6)),
     ]
     assert LearningTally(entries).figures().lessons.effects == (
@@ -120,7 +120,7 @@ def test_r16_r58_r64_r67_lessons_their_use_ratings_and_the_time_to_find_them_are
         r.LessonMark(lesson=2, act=r.LessonAct.ARCHIVED),
         r.LessonMark(lesson=1, act=r.LessonAct.RESTORED),
     ]
-    recalls = [given(1, 1, 2), given(1, method=r.Method.TEXT), r.Recall(seconds=2.0)]
+    recalls = [make_recall(1, 1, 2), make_recall(1, method=r.Method.TEXT), r.Recall(seconds=2.0)]
     entries = [
         *(entry(each, id=id) for id, each in enumerate(lessons, 1)),
         *map(entry, marks),
@@ -205,7 +205,7 @@ def test_s7_versions_of_the_guidelines_are_told_with_what_came_of_them() -> None
         entry(r.Reflection(watermark=9, insights=2, proposed=True)),
         entry(r.Reflection(watermark=9, skipped="no qualifying attempts")),
         entry(r.GuidelinesMark(guidelines=30, act=r.GuidelinesAct.APPROVED)),
-        entry(given(guidelines=30)),
+        entry(make_recall(guidelines=30)),
         entry(DONE),
     ]
     accepted = Share(hits=1, of=1)
@@ -264,12 +264,12 @@ def task(
             r.Change(budget=r.Budget(tokens=meter)),
             end,
         )
-        yield from (of(record, id, attempt) for record in records)
+        yield from (entry_of_task(record, id, attempt) for record in records)
     last = r.Lifecycle.COMPLETED if ends[-1] is DONE else r.Lifecycle.FAILED
-    yield of(r.TaskTransition(lifecycle=last), id, None)
+    yield entry_of_task(r.TaskTransition(lifecycle=last), id, None)
 
 
-def of(record: r.Record, task: int, attempt: int | None) -> r.Entry:
+def entry_of_task(record: r.Record, task: int, attempt: int | None) -> r.Entry:
     return factories.entry(1, record, task=task, attempt=attempt)
 
 
@@ -356,7 +356,7 @@ def test_r66_several_runs_of_a_task_and_the_parts_of_a_split_one_are_one_draw() 
 
 
 def test_r66_each_origin_is_compared_by_itself() -> None:
-    said = of(r.Feedback(accepted=False), 1, 10)
+    said = entry_of_task(r.Feedback(accepted=False), 1, 10)
     entries = [*task(1, r.Group.TREATMENT, DONE), *task(2, r.Group.CONTROL, DONE), said]
     explicit, automatic = LearningTally(entries).figures().comparisons
     none = Share(hits=0, of=0)

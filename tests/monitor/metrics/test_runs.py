@@ -37,7 +37,7 @@ def log(
     return entries(*records, attempt=attempt, task=task, at=after(minutes=minute))
 
 
-def used(requests: int, tokens: int) -> r.Change:
+def make_budget_change(requests: int, tokens: int) -> r.Change:
     return r.Change(budget=r.Budget(requests=r.Meter(used=requests), tokens=r.Meter(used=tokens)))
 
 
@@ -45,7 +45,7 @@ def test_a_task_is_told_with_its_time_and_what_its_attempts_used() -> None:
     told = [
         *log(task_transition(r.Lifecycle.SUBMITTED), attempt=None),
         *log(transition(r.Lifecycle.SUBMITTED), minute=1),
-        *log(used(4, 900), STUCK, minute=2),
+        *log(make_budget_change(4, 900), STUCK, minute=2),
         *log(DONE, attempt=2, minute=3),
         *log(OVER, attempt=None, minute=5),
     ]
@@ -155,10 +155,10 @@ def test_a_persons_verdict_wins_over_the_checks() -> None:
 
 def test_a_meter_is_read_once_over_all_attempts_and_again_where_it_begins_anew() -> None:
     told = [
-        *log(used(1, 100), used(2, 250)),
-        *log(used(2, 250), used(3, 300), attempt=2),
-        *log(used(1, 40), attempt=3),
-        *log(used(1, 10), attempt=4, task=2),
+        *log(make_budget_change(1, 100), make_budget_change(2, 250)),
+        *log(make_budget_change(2, 250), make_budget_change(3, 300), attempt=2),
+        *log(make_budget_change(1, 40), attempt=3),
+        *log(make_budget_change(1, 10), attempt=4, task=2),
     ]
     assert RunMetrics(told).figures().spending.workers == Usage(requests=5, tokens=350)
 
@@ -166,7 +166,7 @@ def test_a_meter_is_read_once_over_all_attempts_and_again_where_it_begins_anew()
 def test_other_models_are_told_by_role_and_as_a_share_of_the_workers() -> None:
     spent = r.Spending(role="supervisor", model="m", requests=1, tokens=30, cost_usd=0.5)
     planned = r.Spending(role="planner", model="m", requests=2, tokens=20)
-    told = [*log(used(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
+    told = [*log(make_budget_change(4, 200)), *log(spent, spent), *log(planned, attempt=None)]
     found = RunMetrics(told).figures().spending
     assert found == SpendingFigures(
         workers=Usage(requests=4, tokens=200),

@@ -26,19 +26,19 @@ PLAIN: dict[object, object] = {
 }
 
 
-def filled(kind: Any) -> Any:
+def filled_value(kind: Any) -> Any:
     """A value of a type, in which nothing is as it would be by default."""
     origin = get_origin(kind)
     if origin is tuple:
-        return tuple(filled(each) for each in get_args(kind) if each is not ...) * 2
+        return tuple(filled_value(each) for each in get_args(kind) if each is not ...) * 2
     if origin is not None:
-        return filled(next(each for each in get_args(kind) if each is not type(None)))
+        return filled_value(next(each for each in get_args(kind) if each is not type(None)))
     if hasattr(kind, "__dataclass_fields__"):
-        return kind(**{name: filled(hint) for name, hint in get_type_hints(kind).items()})
+        return kind(**{name: filled_value(hint) for name, hint in get_type_hints(kind).items()})
     return list(kind)[-1] if issubclass(kind, Enum) else PLAIN[kind]
 
 
-RECORDS: list[r.Record] = [filled(kind) for kind in get_args(r.Record)]
+RECORDS: list[r.Record] = [filled_value(kind) for kind in get_args(r.Record)]
 MORE = [replace(make.alert(), value=math.inf), make.step(ok=False), make.plan()]
 
 

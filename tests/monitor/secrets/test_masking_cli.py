@@ -58,13 +58,13 @@ def midwatch(folder: Path, *argv: str, umask: int = 0o022, code: int = 0) -> str
     return done.stdout + done.stderr
 
 
-def told(text: str) -> list[str]:
+def exposed_secrets(text: str) -> list[str]:
     """The secrets that a text tells."""
     return [secret for secret in HIDDEN if secret in text]
 
 
 @pytest.fixture(scope="module")
-def spilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+def finished_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """A folder in which the worker has done its work, and what `run --json` printed meanwhile."""
     folder = tmp_path_factory.mktemp("spilled")
     (folder / "tasks.yaml").write_text(TASKS)
@@ -75,17 +75,17 @@ def spilled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 
 
 async def test_neither_the_log_nor_what_a_run_prints_has_a_secret(
-    spilled: tuple[Path, str],
+    finished_run: tuple[Path, str],
 ) -> None:
-    file = spilled[0] / ".midwatch" / "journal.db"
+    file = finished_run[0] / ".midwatch" / "journal.db"
     with sqlite3.connect(file) as connection:
         read = "SELECT body FROM entry UNION ALL SELECT title FROM task"
         bodies = "\n".join(body for (body,) in connection.execute(read))
     connection.close()
     async with await Journal.open_to_read(file) as journal:
         kept = b"".join(each.body for each in await journal.messages(1))
-    assert told(bodies) == told(spilled[1]) == []
-    assert '"type":"step"' in spilled[1].replace(" ", "")  # it was printed as the run went on
+    assert exposed_secrets(bodies) == exposed_secrets(finished_run[1]) == []
+    assert '"type":"step"' in finished_run[1].replace(" ", "")  # it was printed as the run went on
     assert bodies.count("[masked: ") > len(HIDDEN)
     assert WANTED.encode() in kept  # the worker is told what was written
     assert spilling.SAID.encode() in kept  # the model's own conversation goes on as it was
@@ -106,19 +106,19 @@ async def test_neither_the_log_nor_what_a_run_prints_has_a_secret(
     ids=" ".join,
 )
 def test_no_command_tells_a_secret(
-    spilled: tuple[Path, str], capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]
+    finished_run: tuple[Path, str], capsys: pytest.CaptureFixture[str], argv: tuple[str, ...]
 ) -> None:
-    assert main([*argv, "--journal", str(spilled[0] / ".midwatch" / "journal.db")]) == 0
+    assert main([*argv, "--journal", str(finished_run[0] / ".midwatch" / "journal.db")]) == 0
     printed = "".join(capsys.readouterr())
     assert printed
-    assert told(printed) == []
+    assert exposed_secrets(printed) == []
 
 
 def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(
-    spilled: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    finished_run: tuple[Path, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old = tmp_path / "old.db"
-    with sqlite3.connect(spilled[0] / ".midwatch" / "journal.db") as source:
+    with sqlite3.connect(finished_run[0] / ".midwatch" / "journal.db") as source:
         with sqlite3.connect(old) as target:
             source.backup(target)
             target.execute(
@@ -133,7 +133,7 @@ def test_what_an_older_midwatch_recorded_is_masked_when_it_is_told(
     for command in ("show", "export"):
         assert main([command, "spill", "--journal", str(old)]) == 0
         text = "".join(capsys.readouterr())
-        assert told(text) == []
+        assert exposed_secrets(text) == []
         assert "[masked: xai key " in text
 
 
@@ -142,8 +142,8 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.matrix
-def test_what_midwatch_makes_is_private_whatever_the_umask(spilled: tuple[Path, str]) -> None:
-    folder = spilled[0]
+def test_what_midwatch_makes_is_private_whatever_the_umask(finished_run: tuple[Path, str]) -> None:
+    folder = finished_run[0]
     midwatch(folder, "export", "spill", "--output", "spill.jsonl", umask=0)
     midwatch(folder, "report", "--html", "--output", "report.html", umask=0)
     assert mode(folder / ".midwatch") == 0o700

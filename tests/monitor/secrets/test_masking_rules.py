@@ -14,7 +14,7 @@ from midwatch_stage.made_up import SECRETS, drawn
 Claim = Callable[..., Awaitable[Recorder]]
 
 
-def refused(secret: str) -> Step:
+def refused_step(secret: str) -> Step:
     command = f"curl -H 'X-Key: {secret}' https://api.internal/"
     args, output = f'{{"command": "{command}"}}', f"{secret} is refused"
     return step(tool="run_command", args=args, ok=False, exit_code=1, output=output)
@@ -30,14 +30,14 @@ async def test_the_same_call_is_repeated_only_with_the_same_secret(
 ) -> None:
     recorder = await claim()
     for n in range(6):
-        await recorder.record(refused(key(n % secrets)))
+        await recorder.record(refused_step(key(n % secrets)))
     assert ("repeated_call" in {alert.key.rule for alert in recorder.firing}) is (secrets == 1)
 
 
 async def test_what_is_rebuilt_fires_as_it_did_live(journal: Journal, claim: Claim) -> None:
     live = await claim()
     for n in (1, 2, 1, 1, 1, 1, 1):
-        await live.record(refused(key(n)))
+        await live.record(refused_step(key(n)))
     rebuilt = await claim()
     assert rebuilt.firing == live.firing != ()
     told = [entry.record for entry in await journal.entries(kinds=(Step, Alert))]
@@ -59,6 +59,6 @@ async def test_a_worker_keeps_what_it_was_told_for_resuming(journal: Journal, cl
     recorder = await claim()
     secret = SECRETS["openai key"].encode()
     message, result = Message(index=0, body=secret), Result(call="1:a", body=secret)
-    await recorder.record(refused(secret.decode()), messages=[message], results=[result])
+    await recorder.record(refused_step(secret.decode()), messages=[message], results=[result])
     assert await journal.messages(recorder.attempt.id) == [message]
     assert await journal.results(recorder.attempt.id) == [result]

@@ -48,7 +48,7 @@ RESTART = intervention(r.Action.RESTART, r.Actor.SUPERVISOR, needs_approval=True
 ANSWER = intervention(r.Action.NUDGE, r.Actor.OPERATOR, message="The small one.")
 
 
-def folded(*records: r.Record, judged: bool = True) -> AttemptState:
+def fold_attempt(*records: r.Record, judged: bool = True) -> AttemptState:
     state = AttemptState(attempt=attempt(), judged=judged)
     for each in entries(*records):
         state.fold(each)
@@ -96,8 +96,8 @@ APPROVAL = "approval of {}: `midwatch approve 2` or `midwatch reject 2`"
 def test_one_word_says_where_an_attempt_stands_and_another_what_it_waits_for(
     records: tuple[r.Record, ...], status: str, waits_for: str
 ) -> None:
-    assert folded().status.value == "submitted"
-    state = folded(WORKING, *records)
+    assert fold_attempt().status.value == "submitted"
+    state = fold_attempt(WORKING, *records)
     assert (state.status.value, attempt_waits_for(state)) == (status, waits_for)
 
 
@@ -120,7 +120,7 @@ STANDS = (HELD, WAITING)
 def test_an_attempt_goes_on_once_its_question_is_answered_or_its_proposal_decided(
     records: tuple[r.Record, ...], goes_on: bool
 ) -> None:
-    assert folded(WORKING, *records).goes_on is goes_on
+    assert fold_attempt(WORKING, *records).goes_on is goes_on
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_an_attempt_goes_on_once_its_question_is_answered_or_its_proposal_decide
     ],
 )
 def test_health_is_not_ok_beside_an_alert(records: tuple[r.Record, ...], health: r.Health) -> None:
-    state = folded(WORKING, *records)
+    state = fold_attempt(WORKING, *records)
     assert state.health is health
     assert (health is r.Health.OK) is not bool(state.firing)
 
@@ -146,11 +146,11 @@ def test_what_fired_when_an_attempt_ended_stays_its_health_and_its_count() -> No
     gone = replace(FIRES, state=r.AlertState.RESOLVED)
     left = replace(gone, resolution=r.Resolution.ENDED)
     over = r.AttemptTransition(lifecycle=r.Lifecycle.COMPLETED)
-    ended = folded(WORKING, FIRES, left, over)
+    ended = fold_attempt(WORKING, FIRES, left, over)
     assert (ended.health, ended.unresolved, ended.firing) == (r.Health.SUSPECT, (FIRES,), ())
-    pended = folded(WORKING, replace(FIRES, state=r.AlertState.PENDING), left, over)
+    pended = fold_attempt(WORKING, replace(FIRES, state=r.AlertState.PENDING), left, over)
     assert (pended.health, pended.unresolved) == (r.Health.OK, ())
-    assert folded(WORKING, FIRES, gone, over).health is r.Health.OK
+    assert fold_attempt(WORKING, FIRES, gone, over).health is r.Health.OK
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_what_fired_at_the_end_does_not_count_against_a_result_that_passed_its_c
 ) -> None:
     left = replace(FIRES, state=r.AlertState.RESOLVED, resolution=r.Resolution.ENDED)
     for records in ((*ends, left), (left, *ends)):
-        state = folded(WORKING, FIRES, *records)
+        state = fold_attempt(WORKING, FIRES, *records)
         assert (state.health, bool(state.unresolved)) == (health, health is not r.Health.OK)
 
 
@@ -189,11 +189,11 @@ def test_what_fired_at_the_end_does_not_count_against_a_result_that_passed_its_c
 def test_health_is_unknown_during_an_outage(
     records: tuple[r.Record, ...], health: r.Health
 ) -> None:
-    assert folded(WORKING, *records).health is health
+    assert fold_attempt(WORKING, *records).health is health
 
 
 def test_an_attempt_that_nobody_judges_is_not_judged_and_never_ok() -> None:
-    assert folded(WORKING, step(1), judged=False).health is r.Health.NOT_JUDGED
+    assert fold_attempt(WORKING, step(1), judged=False).health is r.Health.NOT_JUDGED
     assert judges(run(settings='{"mode": "act"}'))
     assert not judges(run(settings='{"mode": "off"}'))
 
@@ -204,7 +204,7 @@ def test_an_alert_says_how_it_stands_now() -> None:
     gone = alert(state=r.AlertState.RESOLVED, resolution=r.Resolution.CLEARED)
 
     def status(*records: r.Record) -> AlertStatus:
-        return folded(WORKING, *records).alert_status(CYCLE)
+        return fold_attempt(WORKING, *records).alert_status(CYCLE)
 
     assert status(alert(state=r.AlertState.PENDING)) is AlertStatus.PENDING
     assert status(FIRES) is AlertStatus.FIRING
@@ -214,15 +214,15 @@ def test_an_alert_says_how_it_stands_now() -> None:
     assert status(FIRES, seen, delivery(3), gone) is AlertStatus.RESOLVED
     assert status(FIRES, seen, delivery(3), gone, FIRES) is AlertStatus.FIRING
     assert status(FIRES, transition(r.Lifecycle.FAILED)) is AlertStatus.ENDED
-    assert folded(WORKING, FIRES, gone).details.history[CYCLE] == [FIRES, gone]
+    assert fold_attempt(WORKING, FIRES, gone).details.history[CYCLE] == [FIRES, gone]
 
 
 def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
     said = (WORKING, reflecting(1, progress=60, confidence=80))
-    assert folded(WORKING).progress is None
-    assert (folded(*said).progress, folded(*said).confidence) == (60, 80)
-    assert folded(*said, r.Change(plan_step=2)).progress is None
-    assert folded(*said, r.Change(plan_step=2), ended()).progress == 100
+    assert fold_attempt(WORKING).progress is None
+    assert (fold_attempt(*said).progress, fold_attempt(*said).confidence) == (60, 80)
+    assert fold_attempt(*said, r.Change(plan_step=2)).progress is None
+    assert fold_attempt(*said, r.Change(plan_step=2), ended()).progress == 100
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_progress_is_of_the_plan_step_in_hand_and_full_once_completed() -> None:
 def test_the_plan_step_is_never_beyond_the_plan_and_the_task_alone_is_no_plan(
     records: tuple[r.Record, ...], found: tuple[int, int] | None
 ) -> None:
-    state = folded(*records)
+    state = fold_attempt(*records)
     assert planned(state.plan_step, state.plan_steps) == found
 
 
@@ -248,7 +248,7 @@ def test_the_plan_step_is_never_beyond_the_plan_and_the_task_alone_is_no_plan(
 )
 def test_what_became_of_an_intervention_is_final(state: r.DeliveryState, *, lost: bool) -> None:
     late = delivery(1, r.DeliveryState.EXPIRED)
-    (found,) = folded(intervention(), delivery(1, state), late).interventions
+    (found,) = fold_attempt(intervention(), delivery(1, state), late).interventions
     assert (found.status.value, found.lost) == (state.value, lost)
 
 
@@ -256,7 +256,7 @@ def test_what_became_of_an_intervention_is_final(state: r.DeliveryState, *, lost
 def test_a_persons_verdict_stands_against_any_other(order: int) -> None:
     person = feedback(accepted=False, comment="no")
     checks = feedback(origin=r.Origin.AUTOMATIC)
-    assert folded(ended(), *[person, checks][::order]).verdict == person
+    assert fold_attempt(ended(), *[person, checks][::order]).verdict == person
 
 
 STORY: tuple[tuple[int, r.Record], ...] = (

@@ -23,13 +23,13 @@ def recorded_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def recorded(recorded_file: Path) -> AsyncGenerator[Journal]:
+async def demo_journal(recorded_file: Path) -> AsyncGenerator[Journal]:
     """The journal of a demo: six tasks, seven attempts, a restart, approvals, verdicts."""
     async with await Journal.open_to_read(recorded_file) as journal:
         yield journal
 
 
-def folded(task: Task, attempts: Iterable[Attempt], entries: Iterable[Entry]) -> TaskState:
+def fold_task(task: Task, attempts: Iterable[Attempt], entries: Iterable[Entry]) -> TaskState:
     state = TaskState(task=task)
     for attempt in attempts:
         state.meet(attempt)
@@ -38,24 +38,26 @@ def folded(task: Task, attempts: Iterable[Attempt], entries: Iterable[Entry]) ->
     return state
 
 
-async def test_a_state_that_goes_on_is_the_one_rebuilt_after_any_entry(recorded: Journal) -> None:
-    for task in await recorded.tasks(1):
-        attempts = await recorded.attempts(task.id)
-        entries = await recorded.entries(task=task.id)
-        live = folded(task, attempts, [])
+async def test_a_state_that_goes_on_is_the_one_rebuilt_after_any_entry(
+    demo_journal: Journal,
+) -> None:
+    for task in await demo_journal.tasks(1):
+        attempts = await demo_journal.attempts(task.id)
+        entries = await demo_journal.entries(task=task.id)
+        live = fold_task(task, attempts, [])
         for count, entry in enumerate(entries, start=1):
             live.fold(entry)
-            assert live == folded(task, attempts, entries[:count])
+            assert live == fold_task(task, attempts, entries[:count])
         assert live.status.value == "completed"
 
 
-async def test_a_state_that_is_read_in_pages_is_the_same(recorded: Journal) -> None:
-    for task in await recorded.tasks(1):
-        attempts = await recorded.attempts(task.id)
-        paged, last = folded(task, attempts, []), 0
-        while page := await recorded.entries(last, task=task.id, limit=7):
+async def test_a_state_that_is_read_in_pages_is_the_same(demo_journal: Journal) -> None:
+    for task in await demo_journal.tasks(1):
+        attempts = await demo_journal.attempts(task.id)
+        paged, last = fold_task(task, attempts, []), 0
+        while page := await demo_journal.entries(last, task=task.id, limit=7):
             for entry in page:
                 paged.fold(entry)
             last = page[-1].id
-        whole = [entry async for entry in recorded.all_entries(task=task.id)]
-        assert paged == folded(task, attempts, whole)
+        whole = [entry async for entry in demo_journal.all_entries(task=task.id)]
+        assert paged == fold_task(task, attempts, whole)

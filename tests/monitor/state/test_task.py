@@ -23,7 +23,7 @@ SPLIT = make.ended(r.Ending.SPLIT, reason="split in two")
 PARKED = make.transition(r.Lifecycle.INPUT_REQUIRED, reason="Which port?")
 
 
-def folded(*records: r.Record) -> TaskState:
+def fold_task(*records: r.Record) -> TaskState:
     """The task after records of its first attempt, with ids from 1."""
     account = TaskState(task=make.task())
     account.meet(make.attempt())
@@ -32,22 +32,22 @@ def folded(*records: r.Record) -> TaskState:
     return account
 
 
-def attempt(*records: r.Record) -> AttemptState:
-    return folded(*records).attempts[1]
+def fold_attempt(*records: r.Record) -> AttemptState:
+    return fold_task(*records).attempts[1]
 
 
 def test_the_model_in_force_is_the_one_that_it_was_switched_to() -> None:
-    assert attempt().model == "scripted"
-    assert attempt(r.Change(model="other"), r.Change(plan_step=2)).model == "other"
+    assert fold_attempt().model == "scripted"
+    assert fold_attempt(r.Change(model="other"), r.Change(plan_step=2)).model == "other"
 
 
 def test_petitions_wait_until_they_are_answered() -> None:
-    assert attempt(BUDGET, REVISION).open_requests == {1: BUDGET, 2: REVISION}
-    assert attempt(BUDGET, REVISION, ANSWER).open_requests == {2: REVISION}
+    assert fold_attempt(BUDGET, REVISION).open_requests == {1: BUDGET, 2: REVISION}
+    assert fold_attempt(BUDGET, REVISION, ANSWER).open_requests == {2: REVISION}
 
 
 def test_who_is_over_asks_for_nothing_any_more() -> None:
-    assert attempt(BUDGET, SPLIT).open_requests == {}
+    assert fold_attempt(BUDGET, SPLIT).open_requests == {}
 
 
 @pytest.mark.parametrize(
@@ -63,12 +63,12 @@ def test_an_answer_stands_unless_it_was_rejected(
     stamp: r.DeliveryState | None, answer: r.Intervention | None
 ) -> None:
     stamps = [make.delivery(2, stamp)] if stamp else []
-    told = attempt(BUDGET, replace(ANSWER, needs_approval=True), *stamps)
+    told = fold_attempt(BUDGET, replace(ANSWER, needs_approval=True), *stamps)
     assert told.answer(1) == answer
 
 
 def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> None:
-    account = folded(SPLIT)
+    account = fold_task(SPLIT)
     split = account.attempts[1]
     assert (split.status, split.health) == (AttemptStatus.SPLIT, r.Health.OK)
     assert task_waits_for(account) == "the tasks that it was split into"
@@ -76,7 +76,7 @@ def test_a_split_attempt_is_no_failure_and_its_task_waits_for_the_parts() -> Non
 
 def test_what_others_used_is_summed_by_role_and_model() -> None:
     review = r.Spending(role="reviewer", model="m", requests=2, tokens=900)
-    account = folded(review, review, r.Spending(role="planner", model="m", requests=1))
+    account = fold_task(review, review, r.Spending(role="planner", model="m", requests=1))
     assert list(account.spent.values()) == [
         r.Spending(role="reviewer", model="m", requests=4, tokens=1800),
         r.Spending(role="planner", model="m", requests=1),
@@ -84,10 +84,10 @@ def test_what_others_used_is_summed_by_role_and_model() -> None:
 
 
 def test_a_task_whose_attempt_waits_for_a_person_waits_too_and_says_why_until_it_is_over() -> None:
-    waits = folded(make.task_transition(), PARKED)
+    waits = fold_task(make.task_transition(), PARKED)
     assert (waits.lifecycle, waits.reason) == (r.Lifecycle.INPUT_REQUIRED, "Which port?")
     stopped = make.task_transition(r.Lifecycle.CANCELED)
-    assert folded(make.task_transition(), PARKED, stopped).lifecycle is r.Lifecycle.CANCELED
+    assert fold_task(make.task_transition(), PARKED, stopped).lifecycle is r.Lifecycle.CANCELED
 
 
 def test_checks_are_those_of_the_attempt_that_ran_some_last() -> None:
@@ -102,7 +102,7 @@ def test_checks_are_those_of_the_attempt_that_ran_some_last() -> None:
 def test_meters_that_begin_anew_are_added_up() -> None:
     shown = (10, 12, 3)
     meters = (r.Change(budget=r.Budget(tokens=r.Meter(used=each))) for each in shown)
-    assert folded(*meters).used.tokens == 15
+    assert fold_task(*meters).used.tokens == 15
 
 
 # -- what of a run is open ----------------------------------------------------------------------

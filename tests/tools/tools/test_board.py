@@ -18,7 +18,7 @@ def report(notes: str = "reading", progress: int = 40) -> r.Step:
     return factories.reflecting(1, progress, notes=notes, blockers=("no net",))
 
 
-def reported(name: str, *records: r.Record, first: int = 1) -> AttemptReports:
+def attempt_reports(name: str, *records: r.Record, first: int = 1) -> AttemptReports:
     found = AttemptReports(name=name)
     for each in factories.entries(*records, first=first):
         found.take(each)
@@ -27,7 +27,9 @@ def reported(name: str, *records: r.Record, first: int = 1) -> AttemptReports:
 
 def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_block() -> None:
     begun = factories.transition()
-    other = reported("fix, attempt 1", begun, report("old"), report(), EDIT, ANALYSIS, FLAGGED)
+    other = attempt_reports(
+        "fix, attempt 1", begun, report("old"), report(), EDIT, ANALYSIS, FLAGGED
+    )
     assert render_board([other], set(), BLOCKS) == (
         "## What other agents on this work report\n"
         "\n"
@@ -51,7 +53,7 @@ def test_how_far_how_sure_and_on_which_files_others_are_is_told_in_a_marked_bloc
     ],
 )
 def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
-    other = reported(
+    other = attempt_reports(
         "x",
         factories.ended(r.Ending.ERROR, reason=order),
         factories.reflecting(1, 1, 2, notes=order, blockers=(order,)),
@@ -66,17 +68,17 @@ def test_no_words_of_a_worker_reach_another_by_the_board(order: str) -> None:
 
 def test_who_reported_nothing_is_not_there() -> None:
     provider = factories.analysis(by=r.AnalysisAuthor.WATCH)
-    assert render_board([reported("x", EDIT, provider)], {"a.py"}, BLOCKS) == ""
+    assert render_board([attempt_reports("x", EDIT, provider)], {"a.py"}, BLOCKS) == ""
 
 
 def test_those_on_the_same_files_come_first_then_the_newest() -> None:
     plan = r.Plan(steps=(r.PlanStep(title="t", files=("b.py",)),))
     board = render_board(
         [
-            reported("old", report(), first=1),
-            reported("same", report(), EDIT, first=5),
-            reported("new", report(), first=9),
-            reported("planned", plan, report(), first=12),
+            attempt_reports("old", report(), first=1),
+            attempt_reports("same", report(), EDIT, first=5),
+            attempt_reports("new", report(), first=9),
+            attempt_reports("planned", plan, report(), first=12),
         ],
         {"a.py"},
         BLOCKS,
@@ -86,7 +88,7 @@ def test_those_on_the_same_files_come_first_then_the_newest() -> None:
 
 
 def test_it_is_never_longer_than_its_bound() -> None:
-    many = [reported(f"t{n}", *[ANALYSIS] * 5, report(), first=n) for n in range(50)]
+    many = [attempt_reports(f"t{n}", *[ANALYSIS] * 5, report(), first=n) for n in range(50)]
     board = render_board(many, set(), BLOCKS)
     assert LONGEST * 0.8 < len(board) <= LONGEST
     assert board.endswith("\n</data-0badcafe>")

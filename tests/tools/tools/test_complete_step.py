@@ -16,7 +16,7 @@ UNSHOWN = "unproven: the goal: nothing was run that shows it"
 CHECKED = r.PlanStep(title="mend", files=("a.py",), acceptance=("make test",), requests=9)
 
 
-def completing(
+def complete_step_call(
     *files: str, functional: Sequence[dict[str, str]] = (), **more: Any
 ) -> tuple[str, dict[str, Any]]:
     said: dict[str, Any] = {"goal": "g", "files": files, "structural": [], "functional": functional}
@@ -33,7 +33,7 @@ def checks(*, passed: bool) -> Callable[[Sequence[str]], Awaitable[tuple[r.Accep
 
 async def test_what_was_seen_is_done_and_the_worker_told_what_is_next(perform: Performer) -> None:
     budget = r.Budget(requests=r.Meter(limit=20))
-    result = await perform([PUT, completing("a.py")], budget=budget)
+    result = await perform([PUT, complete_step_call("a.py")], budget=budget)
     (answer,) = answers(result.all_messages(), "complete_step")
     assert answer == (
         f"Done with a flag, for a later check: {UNSHOWN}.\n"
@@ -62,7 +62,7 @@ async def test_what_was_seen_is_done_and_the_worker_told_what_is_next(perform: P
 
 
 async def test_requirement_16_a_claim_out_of_nothing_is_refused(perform: Performer) -> None:
-    result = await perform([completing(functional=[PASSED])])
+    result = await perform([complete_step_call(functional=[PASSED])])
     (answer,) = answers(result.all_messages(), "complete_step")
     assert answer.startswith("[midwatch] refused: the plan step stays open, because\n- nothing was")
     assert [each.accepted for each in await perform.records(r.Completion)] == [False]
@@ -71,7 +71,7 @@ async def test_requirement_16_a_claim_out_of_nothing_is_refused(perform: Perform
 
 
 async def test_requirement_16_a_claim_with_half_its_evidence_is_flagged(perform: Performer) -> None:
-    result = await perform([PUT, completing("a.py", functional=[PASSED])])
+    result = await perform([PUT, complete_step_call("a.py", functional=[PASSED])])
     assert "Done with a flag" in answers(result.all_messages(), "complete_step")[0]
     (completion,) = await perform.records(r.Completion)
     assert (completion.accepted, completion.confidence) == (True, 60)
@@ -80,7 +80,7 @@ async def test_requirement_16_a_claim_with_half_its_evidence_is_flagged(perform:
 
 async def test_a_plan_steps_own_check_is_run_and_refuses_if_it_fails(perform: Performer) -> None:
     plan, check = (CHECKED,), checks(passed=False)
-    result = await perform([PUT, completing()], plan=plan, check=check)
+    result = await perform([PUT, complete_step_call()], plan=plan, check=check)
     assert (
         "- `make test`: exit code 1: no rule" in answers(result.all_messages(), "complete_step")[0]
     )
@@ -93,14 +93,14 @@ async def test_a_plan_steps_own_check_is_run_and_refuses_if_it_fails(perform: Pe
 async def test_a_check_that_nobody_runs_is_unproven(perform: Performer, may: bool) -> None:
     settings = Settings(completion=CompletionSettings(run_acceptance=may))
     check = None if may else checks(passed=False)
-    await perform([PUT, completing()], plan=(CHECKED,), check=check, settings=settings)
+    await perform([PUT, complete_step_call()], plan=(CHECKED,), check=check, settings=settings)
     (completion,) = await perform.records(r.Completion)
     assert completion.flag == "unproven: `make test`: it was not run after the last edit"
 
 
 async def test_wrong_arguments_are_told_and_end_nothing(perform: Performer) -> None:
-    wrong = completing("a.py", functional=[{"what": "x", "state": "fine"}])
-    result = await perform([PUT, wrong], [completing("a.py")])
+    wrong = complete_step_call("a.py", functional=[{"what": "x", "state": "fine"}])
+    result = await perform([PUT, wrong], [complete_step_call("a.py")])
     first, second = answers(result.all_messages(), "complete_step")
     assert "'passed', 'failed' or 'unproven'" in first
     assert second.startswith("Done with a flag")

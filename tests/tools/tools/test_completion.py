@@ -32,7 +32,7 @@ def claim(what: str, state: r.ClaimState = r.ClaimState.PASSED, reason: str = ""
     return r.Claim(what=what, state=state, reason=reason)
 
 
-def judged(
+def judge_claim(
     said: StepClaim = SAID, evidence: PlanStepEvidence = EVIDENCE, **settings: object
 ) -> r.Completion:
     return judge_completion(2, said, evidence, SETTINGS.model_copy(update=settings))
@@ -45,7 +45,7 @@ def states(completion: r.Completion) -> list[str]:
 
 def test_what_is_proved_is_accepted_without_a_flag() -> None:
     said = replace(TESTED, structural=(claim("one loop"),))
-    assert judged(said) == r.Completion(
+    assert judge_claim(said) == r.Completion(
         plan_step=2,
         goal="mend it",
         claims=(claim(GOAL), claim("file a.py"), claim("one loop"), claim("all tests pass")),
@@ -71,7 +71,7 @@ FAILING = r.Acceptance(check="make test", passed=False, detail="exit code 2\n\n1
 def test_what_failed_is_refused_with_the_reason(
     said: StepClaim, evidence: PlanStepEvidence, doubt: str
 ) -> None:
-    done = judged(said, evidence)
+    done = judge_claim(said, evidence)
     assert (done.accepted, done.doubts, done.flag) == (False, (doubt,), "")
 
 
@@ -81,7 +81,7 @@ def test_what_failed_is_refused_with_the_reason(
 def test_a_check_that_cannot_be_run_is_proved_by_its_last_run(ran: str, state: str) -> None:
     done = replace(DEEDS, passed={ran: None})
     evidence = replace(EVIDENCE, deeds=done, unrun=("make test",))
-    assert states(judged(evidence=evidence)) == ["passed", state]
+    assert states(judge_claim(evidence=evidence)) == ["passed", state]
 
 
 @pytest.mark.parametrize(
@@ -98,25 +98,25 @@ def test_a_check_that_cannot_be_run_is_proved_by_its_last_run(ran: str, state: s
 def test_structure_is_proved_by_files_that_were_changed_or_read(what: str, state: str) -> None:
     said = replace(SAID, structural=(claim(what),))
     evidence = replace(EVIDENCE, deeds=replace(DEEDS, seen={"lib/read.py"}))
-    assert states(judged(said, evidence)) == ["passed", state]
+    assert states(judge_claim(said, evidence)) == ["passed", state]
 
 
 def test_requirement_16_a_claim_without_evidence_leaves_a_flag_or_is_refused() -> None:
     evidence = replace(EVIDENCE, deeds=UNSHOWN)
-    done = judged(TESTED, evidence)
+    done = judge_claim(TESTED, evidence)
     assert (done.accepted, done.confidence) == (True, 60)
     assert done.flag == (
         "unproven: all tests pass: no test or program that shows it was run and passed after the "
         "last edit"
     )
-    done = judged(TESTED, evidence, unproven=Unproven.REFUSE)
+    done = judge_claim(TESTED, evidence, unproven=Unproven.REFUSE)
     assert (done.accepted, done.flag, len(done.doubts)) == (False, "", 1)
 
 
 @pytest.mark.parametrize("unproven", Unproven)
 def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: Unproven) -> None:
     said = replace(TESTED, files=(), flag="trust me")
-    done = judged(said, PlanStepEvidence(), unproven=unproven)
+    done = judge_claim(said, PlanStepEvidence(), unproven=unproven)
     assert (done.accepted, done.flag) == (False, "")
     assert done.doubts[0].startswith("nothing was observed that proves it")
 
@@ -133,7 +133,7 @@ def test_requirement_16_where_nothing_at_all_is_proved_it_is_refused(unproven: U
     ],
 )
 def test_any_evidence_is_more_than_nothing(evidence: PlanStepEvidence) -> None:
-    assert judged(evidence=evidence).accepted
+    assert judge_claim(evidence=evidence).accepted
 
 
 WINDOWS = claim("on Windows", r.ClaimState.UNPROVEN, "no machine")
@@ -149,14 +149,14 @@ WINDOWS = claim("on Windows", r.ClaimState.UNPROVEN, "no machine")
     ],
 )
 def test_what_the_worker_itself_doubts_is_a_flag(said: StepClaim, flag: str) -> None:
-    assert judged(said).flag == flag
+    assert judge_claim(said).flag == flag
 
 
 def test_what_nobody_can_look_at_is_unproven() -> None:
     evidence = PlanStepEvidence(
         files=(FilePresence(path="a.py", known=False),), deeds=PlanStepWork(passed={"make": None})
     )
-    assert states(judged(evidence=evidence)) == ["unproven"]
+    assert states(judge_claim(evidence=evidence)) == ["unproven"]
 
 
 # -- files and the goal ----------------------------------------------------------------------
@@ -179,13 +179,13 @@ def test_a_file_that_is_there_proves_something_only_if_it_was_worked_on_or_is_ex
     named: str, evidence: PlanStepEvidence, state: str
 ) -> None:
     there = replace(evidence, files=(FilePresence(path=named),))
-    assert states(judged(evidence=there)) == [state]
+    assert states(judge_claim(evidence=there)) == [state]
 
 
 def test_a_file_that_is_merely_there_proves_no_structure() -> None:
     said = replace(SAID, structural=(claim("Everything is rewritten"),))
     evidence = PlanStepEvidence(files=(THERE,), deeds=PlanStepWork(used={"lookup"}))
-    assert states(judged(said, evidence)) == ["unproven", "unproven"]
+    assert states(judge_claim(said, evidence)) == ["unproven", "unproven"]
 
 
 ACCEPTED = r.Acceptance(check="make test", passed=True)
@@ -210,12 +210,14 @@ UNTESTED = claim(GOAL, r.ClaimState.UNPROVEN, "unproven: all tests pass")
 def test_the_goal_is_passed_failed_or_unproven_by_all_that_is_claimed_of_it(
     said: StepClaim, evidence: PlanStepEvidence, goal: r.Claim
 ) -> None:
-    assert judged(said, evidence).claims[0] == goal
+    assert judge_claim(said, evidence).claims[0] == goal
 
 
 @pytest.mark.parametrize("unproven", Unproven)
 def test_reading_ends_a_plan_step_with_a_flag(unproven: Unproven) -> None:
-    done = judged(evidence=PlanStepEvidence(deeds=PlanStepWork(seen={"a.py"})), unproven=unproven)
+    done = judge_claim(
+        evidence=PlanStepEvidence(deeds=PlanStepWork(seen={"a.py"})), unproven=unproven
+    )
     flag = "unproven: the goal: nothing was run that shows it"
     assert (done.accepted, done.confidence, done.flag) == (True, 80, flag)
 
@@ -230,18 +232,18 @@ def edit(path: str = "a.py", **more: Any) -> r.Step:
     return step(tool="write", path=path, edits=(factories.edit(path, **more),))
 
 
-def ran(command: str, code: int = 0, *edits: r.Edit, output: str = "") -> r.Step:
+def command(command: str, code: int = 0, *edits: r.Edit, output: str = "") -> r.Step:
     args = f'{{"command": "{command}"}}'
     made = step(1, "run_command", args=args, output=output, edits=edits)
     return replace(made, ok=code == 0, exit_code=code)
 
 
-def done(*records: r.Record) -> PlanStepWork:
+def work_of(*records: r.Record) -> PlanStepWork:
     return plan_step_work(factories.entries(*records))
 
 
 def test_edits_of_the_worker_count_and_those_of_a_person_do_not() -> None:
-    found = done(edit(), edit("b.py", writer=r.Writer.PERSON), edit("c.py", deleted=True))
+    found = work_of(edit(), edit("b.py", writer=r.Writer.PERSON), edit("c.py", deleted=True))
     assert (found.edited, found.gone) == ({"a.py", "c.py"}, {"c.py"})
 
 
@@ -251,15 +253,18 @@ SOME_FAIL, ALL_PASS = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
 @pytest.mark.parametrize(
     ("records", "proved"),
     [
-        ((ran("make test"), edit()), []),
-        ((edit(), ran("make test")), ["make test"]),
-        ((ran("make test"), ran("make test", 1)), []),
-        ((ran("make test", 1), ran("make test")), ["make test"]),
-        ((ran("make test"), ran("make docs", 0, r.Edit(path="d.html"))), ["make docs"]),
+        ((command("make test"), edit()), []),
+        ((edit(), command("make test")), ["make test"]),
+        ((command("make test"), command("make test", 1)), []),
+        ((command("make test", 1), command("make test")), ["make test"]),
+        ((command("make test"), command("make docs", 0, r.Edit(path="d.html"))), ["make docs"]),
         ((step(tool="run_tests"),), ["run_tests"]),
-        ((ran("pytest | tail", output=SOME_FAIL), ran("pytest; date", output=SOME_FAIL)), []),
-        ((ran("pytest | tail", output=ALL_PASS),), ["pytest | tail"]),
-        ((ran("cd x && pytest 2>&1", output=ALL_PASS),), ["cd x && pytest 2>&1"]),
+        (
+            (command("pytest | tail", output=SOME_FAIL), command("pytest; date", output=SOME_FAIL)),
+            [],
+        ),
+        ((command("pytest | tail", output=ALL_PASS),), ["pytest | tail"]),
+        ((command("cd x && pytest 2>&1", output=ALL_PASS),), ["cd x && pytest 2>&1"]),
     ],
     ids=[
         "before the last edit",
@@ -276,15 +281,15 @@ SOME_FAIL, ALL_PASS = "3 failed, 2 passed in 0.1s", "5 passed in 0.1s"
 def test_a_command_that_passed_last_after_the_last_edit_proves(
     records: tuple[r.Record, ...], proved: list[str]
 ) -> None:
-    assert list(done(*records).passed) == proved
+    assert list(work_of(*records).passed) == proved
 
 
 def test_tools_that_succeeded_and_files_that_were_read_are_known() -> None:
     read = step(tool="read_file", path="b.py")
     lost = step(tool="read_file", path="c.py", ok=False)
-    assert done(read, lost, ran("cat lib/d.py")).seen == {"b.py", "lib/d.py"}
-    assert done(step(tool="look_up"), step(tool="ask", ok=False)).used == {"look_up"}
-    assert done(step(tool="complete_step", path="a.py")).seen == set(), "Midwatch's own"
+    assert work_of(read, lost, command("cat lib/d.py")).seen == {"b.py", "lib/d.py"}
+    assert work_of(step(tool="look_up"), step(tool="ask", ok=False)).used == {"look_up"}
+    assert work_of(step(tool="complete_step", path="a.py")).seen == set(), "Midwatch's own"
 
 
 @pytest.mark.parametrize(
@@ -293,4 +298,4 @@ def test_tools_that_succeeded_and_files_that_were_read_are_known() -> None:
 def test_another_plan_step_begins_anew_and_a_revision_of_later_ones_does_not(
     plan: r.Plan, edited: set[str]
 ) -> None:
-    assert done(FIRST, edit(), plan).edited == edited
+    assert work_of(FIRST, edit(), plan).edited == edited

@@ -96,7 +96,7 @@ CHECK: dict[str, Any] = {
 }
 
 
-def lacking(**other: str) -> str:
+def missing_parts(**other: str) -> str:
     return ErrorReport.model_validate({**GOOD, **other}).lacks()
 
 
@@ -111,7 +111,7 @@ def lacking(**other: str) -> str:
     ],
 )
 def test_what_names_something_is_taken(other: dict[str, str]) -> None:
-    assert lacking(**other) == ""
+    assert missing_parts(**other) == ""
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_what_names_something_is_taken(other: dict[str, str]) -> None:
     ],
 )
 def test_what_says_nothing_is_told_what_it_lacks(other: dict[str, str], field: str) -> None:
-    assert lacking(**other).startswith(f"`{field}` is too general")
+    assert missing_parts(**other).startswith(f"`{field}` is too general")
 
 
 def call(tool: str, **args: Any) -> ToolCallPart:

@@ -97,7 +97,7 @@ async def test_a_grant_that_needs_approval_grants_nothing(perform: Performer) ->
         await perform(*WORK, budget=TWO)
 
 
-class Other:
+class OtherModel:
     """A model that answers in the place of the worker's own, after a pause, and counts."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ async def test_another_model_answers_from_the_request_on_that_says_so(perform: P
     async def switch() -> str:
         return str(await perform.write(SWITCH))
 
-    other = Other()
+    other = OtherModel()
     result = await perform([("switch", {})], *WORK, tools=(switch,), model_for=other.by_name)
     assert result.output == "By the other."
     assert "another model goes on" in other.heard[-1]
@@ -128,13 +128,13 @@ async def test_another_model_answers_from_the_request_on_that_says_so(perform: P
 
 
 async def test_it_still_answers_after_a_crash(perform: Performer) -> None:
-    def broken() -> str:
+    def lose_connection() -> str:
         raise ConnectionError("gone")
 
     await perform.write(SWITCH)
-    first, second = Other(), Other()
+    first, second = OtherModel(), OtherModel()
     await perform(*WORK, model_for=first.by_name)
-    result = await perform(broken, broken, model_for=second.by_name)
+    result = await perform(lose_connection, lose_connection, model_for=second.by_name)
     assert (result.output, second.asked) == ("By the other.", ["other"])
     assert len(await perform.records(r.Delivery)) == 1
 
@@ -142,7 +142,7 @@ async def test_it_still_answers_after_a_crash(perform: Performer) -> None:
 @pytest.mark.parametrize("known", [True, False])
 async def test_without_that_model_the_present_one_goes_on(perform: Performer, known: bool) -> None:
     id = await perform.write(replace(SWITCH, terms=r.Terms(model="none")))
-    result = await perform(*WORK, model_for=Other().by_name if known else None)
+    result = await perform(*WORK, model_for=OtherModel().by_name if known else None)
     assert result.output == "Done."
     (fault,) = await perform.records(r.Fault)
     assert (fault.part, "'none'" in fault.error) == ("switch_model", True)
@@ -152,7 +152,7 @@ async def test_without_that_model_the_present_one_goes_on(perform: Performer, kn
 
 async def test_a_request_that_is_made_again_writes_its_own_analysis(perform: Performer) -> None:
     await perform.write(SWITCH)
-    await perform(model_for=Other().by_name)
+    await perform(model_for=OtherModel().by_name)
     (said,) = await perform.records(r.Analysis)
     assert (said.by, said.cause, said.about) == (r.AnalysisAuthor.WATCH, r.Cause.TRANSIENT, 0)
     assert said.what.endswith("HTTP 429 from o")

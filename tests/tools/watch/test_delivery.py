@@ -26,7 +26,7 @@ STANDS = transition(r.Lifecycle.INPUT_REQUIRED, reason="a proposal is waiting fo
 PARKED = transition(r.Lifecycle.INPUT_REQUIRED, reason=PAUSE.message)
 
 
-async def begun(perform: Performer, until: r.Record, *turns: Any) -> asyncio.Task[Any]:
+async def start_work(perform: Performer, until: r.Record, *turns: Any) -> asyncio.Task[Any]:
     """Work that has come to a state of its attempt."""
     running = asyncio.create_task(perform(*(turns or WORK)))
     await perform.until(until)
@@ -65,12 +65,12 @@ async def test_guidance_whose_cause_is_over_does_not_arrive_any_more(perform: Pe
 
 
 async def test_it_is_not_delivered_before_the_history_holds_it(perform: Performer) -> None:
-    def broken() -> str:
+    def lose_connection() -> str:
         raise ConnectionError("no answer")
 
     id = await perform.write(NUDGE)
     with pytest.raises(ConnectionError):
-        await perform(broken)
+        await perform(lose_connection)
     assert await perform.records(r.Delivery) == []
     assert await perform.journal.messages(perform.attempt.id) == []
     result = await perform(*WORK)
@@ -113,7 +113,7 @@ async def test_a_replan_is_a_revision_once_it_has_arrived(
 @pytest.mark.parametrize("action", [r.Action.NUDGE, r.Action.REPLAN, r.Action.RESUME])
 async def test_a_pause_holds_until_an_operator_speaks(perform: Performer, action: r.Action) -> None:
     pause = await perform.write(PAUSE)
-    running = await begun(perform, PARKED)
+    running = await start_work(perform, PARKED)
     assert await perform.records(r.Step) == []
     word = await perform.write(replace(WORD, action=action))
     result = await running
@@ -127,7 +127,7 @@ async def test_a_pause_holds_until_an_operator_speaks(perform: Performer, action
 
 async def test_a_supervisors_word_does_not_end_what_waits_for_a_person(perform: Performer) -> None:
     await perform.write(ASKED)
-    running = await begun(perform, PARKED)
+    running = await start_work(perform, PARKED)
     await perform.write(NUDGE)
     await perform.write(WORD)
     result = await running
@@ -138,7 +138,7 @@ async def test_a_supervisors_word_does_not_end_what_waits_for_a_person(perform: 
 async def test_what_was_said_before_a_pause_does_not_end_it(perform: Performer) -> None:
     await perform.write(WORD)
     await perform.write(PAUSE)
-    running = await begun(perform, PARKED)
+    running = await start_work(perform, PARKED)
     await perform.write(NUDGE)
     assert not running.done()
     await perform.write(WORD)
@@ -147,7 +147,7 @@ async def test_what_was_said_before_a_pause_does_not_end_it(perform: Performer) 
 
 async def test_a_second_pause_while_waiting_holds_too(perform: Performer) -> None:
     await perform.write(PAUSE)
-    running = await begun(perform, PARKED)
+    running = await start_work(perform, PARKED)
     _, second = await perform.journal.commit(
         r.Commit(drafts=drafts(perform.attempt, (WORD, PAUSE)))
     )
@@ -158,7 +158,7 @@ async def test_a_second_pause_while_waiting_holds_too(perform: Performer) -> Non
 
 async def test_a_paused_attempt_still_waits_after_a_crash(perform: Performer) -> None:
     await perform.write(PAUSE)
-    await crash(await begun(perform, PARKED))
+    await crash(await start_work(perform, PARKED))
     again = asyncio.create_task(perform(*WORK))
     word = await perform.write(WORD)
     await again
@@ -171,7 +171,7 @@ async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_d
     perform: Performer, state: r.DeliveryState
 ) -> None:
     id = await perform.write(HELD)
-    running = await begun(perform, STANDS)
+    running = await start_work(perform, STANDS)
     assert len(await perform.records(r.Step)) == 3
     await perform.write(delivery(id, state, author="anna"))
     result = await running
@@ -181,7 +181,7 @@ async def test_an_attempt_stands_three_requests_after_a_proposal_until_that_is_d
 
 async def test_an_attempt_that_stands_goes_on_if_a_person_says_so(perform: Performer) -> None:
     await perform.write(HELD)
-    running = await begun(perform, STANDS, *WORK, *WORK)
+    running = await start_work(perform, STANDS, *WORK, *WORK)
     await perform.write(replace(WORD, action=r.Action.RESUME))
     await running
     states = [state.lifecycle for state in await perform.records(r.AttemptTransition)]
@@ -190,7 +190,7 @@ async def test_an_attempt_that_stands_goes_on_if_a_person_says_so(perform: Perfo
 
 async def test_a_decision_made_while_nobody_worked_lets_it_go_on(perform: Performer) -> None:
     id = await perform.write(HELD)
-    await crash(await begun(perform, STANDS))
+    await crash(await start_work(perform, STANDS))
     await perform.write(delivery(id, r.DeliveryState.REJECTED, author="anna"))
     await perform(*WORK)
     assert len(await perform.records(r.Step)) > 3
@@ -199,7 +199,7 @@ async def test_a_decision_made_while_nobody_worked_lets_it_go_on(perform: Perfor
 async def test_a_decision_answers_no_question(perform: Performer) -> None:
     id = await perform.write(HELD)
     await perform.write(ASKED)
-    running = await begun(perform, PARKED)
+    running = await start_work(perform, PARKED)
     await perform.write(delivery(id, r.DeliveryState.REJECTED, author="anna"))
     await perform.write(NUDGE)
     assert await perform.records(r.Step) == []

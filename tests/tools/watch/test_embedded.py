@@ -38,17 +38,17 @@ SAID = {"progress_percent": 10, "confidence": 80, "decision": "continue"}
 REFLECT = ("reflect", SAID)
 
 
-def put(text: str) -> tuple[str, dict[str, str]]:
+def put_call(text: str) -> tuple[str, dict[str, str]]:
     return ("put", {"path": "a.py", "text": text})
 
 
-async def told(file: Path, kind: type[T]) -> list[T]:
+async def read_records(file: Path, kind: type[T]) -> list[T]:
     async with await Journal.open_to_read(file) as journal:
         return await records_of(journal, kind)
 
 
-async def last(file: Path) -> r.AttemptTransition:
-    return (await told(file, r.AttemptTransition))[-1]
+async def last_transition(file: Path) -> r.AttemptTransition:
+    return (await read_records(file, r.AttemptTransition))[-1]
 
 
 def drop(file: Path, table: str) -> str:
@@ -66,14 +66,20 @@ def watch(journal_file: Path, workspace: Path) -> Watch:
 async def test_a_run_becomes_an_attempt_with_all_that_happened(
     worker: Build, watch: Watch, journal_file: Path
 ) -> None:
-    result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
+    result = await worker([REFLECT, put_call("1")]).run("Fix it.", capabilities=[watch])
     assert answers(result.all_messages(), "reflect")[0].startswith("Recorded.")
-    steps = await told(journal_file, r.Step)
+    steps = await read_records(journal_file, r.Step)
     assert [(step.tool, len(step.edits)) for step in steps] == [("reflect", 0), ("put", 1), ("", 0)]
     assert steps[0].checkpoint == r.Checkpoint(progress_percent=10, confidence=80)
-    assert (await told(journal_file, r.Plan))[0] == r.Plan(steps=(r.PlanStep(title="Fix it."),))
-    assert await last(journal_file) == ended(r.Ending.UNCHECKED, reason="the agent finished")
-    assert (await told(journal_file, r.TaskTransition))[-1].lifecycle is r.Lifecycle.COMPLETED
+    assert (await read_records(journal_file, r.Plan))[0] == r.Plan(
+        steps=(r.PlanStep(title="Fix it."),)
+    )
+    assert await last_transition(journal_file) == ended(
+        r.Ending.UNCHECKED, reason="the agent finished"
+    )
+    assert (await read_records(journal_file, r.TaskTransition))[
+        -1
+    ].lifecycle is r.Lifecycle.COMPLETED
 
 
 async def test_its_process_holds_its_run_until_it_is_over(watch: Watch, journal_file: Path) -> None:
@@ -136,7 +142,7 @@ async def test_a_run_is_called_by_the_first_line_of_its_prompt(
     await worker().run(prompt, capabilities=[watch])
     async with await Journal.open_to_read(journal_file) as journal:
         assert (await journal.task(1)).title.startswith(title)
-    assert (await told(journal_file, r.Plan))[0].steps[0].title.startswith(title)
+    assert (await read_records(journal_file, r.Plan))[0].steps[0].title.startswith(title)
 
 
 async def test_two_runs_at_once_never_mix(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -152,11 +158,13 @@ async def test_two_runs_at_once_never_mix(worker: Build, watch: Watch, journal_f
 async def test_a_conversation_that_is_brought_along_counts_for_no_reminder(
     worker: Build, watch: Watch, journal_file: Path
 ) -> None:
-    agent = worker(*[[put(f"{n}")] for n in range(3)])
+    agent = worker(*[[put_call(f"{n}")] for n in range(3)])
     before = await agent.run("First.")
     await agent.run("And now?", message_history=before.all_messages(), capabilities=[watch])
-    assert [step.request for step in await told(journal_file, r.Step)] == [1]
-    spent = [change.budget for change in await told(journal_file, r.Change) if change.budget]
+    assert [step.request for step in await read_records(journal_file, r.Step)] == [1]
+    spent = [
+        change.budget for change in await read_records(journal_file, r.Change) if change.budget
+    ]
     assert [budget.requests.used for budget in spent] == [1]
 
 
@@ -169,10 +177,10 @@ async def test_a_tool_that_ends_the_program_is_the_reason_of_the_end(journal_fil
     agent = Agent(TestModel(), tools=[leave], capabilities=[watch])
     with pytest.raises(SystemExit):  # it stops the event loop that it is raised in
         await asyncio.to_thread(lambda: asyncio.run(agent.run("Fix it.")))
-    (step,) = await told(journal_file, r.Step)
+    (step,) = await read_records(journal_file, r.Step)
     assert (step.tool, step.ok, step.output) == ("leave", False, "SystemExit: 7")
     why = "the tool leave ended the program: SystemExit: 7"
-    assert await last(journal_file) == ended(r.Ending.ERROR, reason=why)
+    assert await last_transition(journal_file) == ended(r.Ending.ERROR, reason=why)
 
 
 async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -181,9 +189,11 @@ async def test_an_agents_error_is_its_own(worker: Build, watch: Watch, journal_f
 
     with pytest.raises(LookupError, match="no such thing"):
         await worker([("explode", {})], tools=(explode,)).run("Fix it.", capabilities=[watch])
-    (step,) = await told(journal_file, r.Step)
+    (step,) = await read_records(journal_file, r.Step)
     assert (step.ok, step.output) == (False, "LookupError: no such thing")
-    assert await last(journal_file) == ended(r.Ending.ERROR, reason="LookupError: no such thing")
+    assert await last_transition(journal_file) == ended(
+        r.Ending.ERROR, reason="LookupError: no such thing"
+    )
 
 
 async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: Path) -> None:
@@ -199,7 +209,7 @@ async def test_a_run_may_be_canceled(worker: Build, watch: Watch, journal_file: 
     await hanging.wait()
     running.cancel()
     await asyncio.wait({running})
-    assert await last(journal_file) == ended(r.Ending.CANCELED, reason="canceled")
+    assert await last_transition(journal_file) == ended(r.Ending.CANCELED, reason="canceled")
 
 
 UNWATCHED = "The work is not watched at the moment; go on with it."
@@ -215,7 +225,7 @@ def corrupt(journal_file: Path) -> None:
 async def test_without_a_usable_journal_the_agent_works_unwatched(
     worker: Build, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    result = await worker([REFLECT, put("1")]).run("Fix it.", capabilities=[watch])
+    result = await worker([REFLECT, put_call("1")]).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
     assert answers(result.all_messages(), "reflect") == [UNWATCHED]
     assert [record.levelno for record in caplog.records] == [logging.ERROR]
@@ -240,7 +250,7 @@ async def test_a_journal_that_breaks_midway_ends_the_watch_and_not_the_work(
         return drop(journal_file, table)
 
     broken: list[Any] = [("break_it", {}), ("record_fact", FACT)]
-    turns: tuple[Any, ...] = ([put("1")], broken, [REFLECT], [put("2")])
+    turns: tuple[Any, ...] = ([put_call("1")], broken, [REFLECT], [put_call("2")])
     result = await worker(*turns, tools=(break_it,)).run("Fix it.", capabilities=[watch])
     assert result.output == "Done."
     assert answers(result.all_messages(), "put") == ["written", "written"]
@@ -255,7 +265,7 @@ FLAT = {"type", "description", "enum", "items", "properties", "required"}
 """The keywords of a schema that grammars of local servers are made from without trouble."""
 
 
-class Asked:
+class FirstRequest:
     """A model that keeps what its first request carried, and is done."""
 
     def __init__(self) -> None:
@@ -280,9 +290,9 @@ class Asked:
 
 
 @pytest.fixture
-def embedded(journal_file: Path) -> Callable[..., Awaitable[Asked]]:
-    async def ask(**watch: Any) -> Asked:
-        asked = Asked()
+def run_embedded(journal_file: Path) -> Callable[..., Awaitable[FirstRequest]]:
+    async def ask(**watch: Any) -> FirstRequest:
+        asked = FirstRequest()
         capability = Watch(journal=str(journal_file), **watch)
         await Agent(asked.model).run("Fix it.", capabilities=[capability])
         return asked
@@ -291,7 +301,7 @@ def embedded(journal_file: Path) -> Callable[..., Awaitable[Asked]]:
 
 
 @pytest.fixture
-async def of_project(journal: Journal, at: datetime) -> r.Attempt:
+async def project_attempt(journal: Journal, at: datetime) -> r.Attempt:
     run = await journal.add_run(source="s", settings="{}", at=at)
     told = {"name": "t", "title": "t", "spec": PROJECT, "project": "/p"}
     task = await journal.add_task(run=run.id, at=at, **told)
@@ -299,26 +309,26 @@ async def of_project(journal: Journal, at: datetime) -> r.Attempt:
 
 
 @pytest.fixture
-def started(
-    journal: Journal, of_project: r.Attempt, claim: Claim, at: datetime
-) -> Callable[..., Awaitable[Asked]]:
+def run_in_task(
+    journal: Journal, project_attempt: r.Attempt, claim: Claim, at: datetime
+) -> Callable[..., Awaitable[FirstRequest]]:
     """What `midwatch run` would send for a task."""
 
-    async def ask(*plan: str, known: bool = False) -> Asked:
-        task = await journal.task(of_project.task)
+    async def ask(*plan: str, known: bool = False) -> FirstRequest:
+        task = await journal.task(project_attempt.task)
         if known:
-            draft = r.Draft(record=KNOWN, at=at, task=task.id, attempt=of_project.id)
+            draft = r.Draft(record=KNOWN, at=at, task=task.id, attempt=project_attempt.id)
             await journal.commit(r.Commit(drafts=(draft,)))
             await journal.add_task(run=task.run, name="u", title="u", spec=PROJECT, at=at)
-        recorder = await claim(of=of_project)
+        recorder = await claim(of=project_attempt)
         steps = tuple(r.PlanStep(title=title) for title in plan)
         limited = r.Budget(requests=r.Meter(limit=60))
         await recorder.record(working_transition(), r.Plan(steps=steps), r.Change(budget=limited))
-        asked = Asked()
+        asked = FirstRequest()
         watch = AttemptWatch(
             recorder,
-            board=Board(journal=journal, task=task, attempt=of_project),
-            facts=Facts(journal=journal, task=task, attempt=of_project),
+            board=Board(journal=journal, task=task, attempt=project_attempt),
+            facts=Facts(journal=journal, task=task, attempt=project_attempt),
         )
         await Agent(asked.model).run("Fix it.", capabilities=[watch])
         return asked
@@ -326,7 +336,7 @@ def started(
     return ask
 
 
-async def documented() -> dict[str, int]:
+async def documented_sizes() -> dict[str, int]:
     """The rows of the document's table: what adds how many bytes."""
     rows = re.findall(r"(?m)^\| (.+?) +\| +([\d,]+) +\| +[\d,]+ \|", DOCUMENT.read_text())
     return {name: int(count.replace(",", "")) for name, count in rows}
@@ -342,11 +352,14 @@ async def documented() -> dict[str, int]:
     ],
 )
 async def test_a_watch_of_ones_own_agent_adds_what_the_document_says(
-    embedded: Callable[..., Awaitable[Asked]], row: str, watch: dict[str, Any], tokens: int
+    run_embedded: Callable[..., Awaitable[FirstRequest]],
+    row: str,
+    watch: dict[str, Any],
+    tokens: int,
 ) -> None:
-    asked = await embedded(**watch)
+    asked = await run_embedded(**watch)
     assert asked.bytes <= 4 * tokens
-    assert (await documented())[row] == asked.bytes
+    assert (await documented_sizes())[row] == asked.bytes
 
 
 @pytest.mark.parametrize(
@@ -357,15 +370,15 @@ async def test_a_watch_of_ones_own_agent_adds_what_the_document_says(
     ],
 )
 async def test_a_run_adds_what_the_document_says(
-    started: Callable[..., Awaitable[Asked]],
+    run_in_task: Callable[..., Awaitable[FirstRequest]],
     row: str,
     plan: tuple[str, ...],
     known: bool,
     tokens: int,
 ) -> None:
-    asked = await started(*plan, known=known)
+    asked = await run_in_task(*plan, known=known)
     assert asked.bytes <= 4 * tokens
-    assert (await documented())[row] == asked.bytes
+    assert (await documented_sizes())[row] == asked.bytes
 
 
 def keywords(schema: JsonValue, depth: int = 0) -> set[str]:
@@ -382,8 +395,10 @@ def keywords(schema: JsonValue, depth: int = 0) -> set[str]:
     return found
 
 
-async def test_the_schemas_of_all_tools_are_flat(started: Callable[..., Awaitable[Asked]]) -> None:
-    asked = await started("look", "do", known=True)
+async def test_the_schemas_of_all_tools_are_flat(
+    run_in_task: Callable[..., Awaitable[FirstRequest]],
+) -> None:
+    asked = await run_in_task("look", "do", known=True)
     assert len(asked.schemas) == 9
     for each in asked.schemas:
         assert keywords(each["parameters"]) <= FLAT, each["name"]

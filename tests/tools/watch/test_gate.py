@@ -30,13 +30,13 @@ FAILING: Call = ("run_command", {"command": "a broken"})
 LOOKING: Call = ("run_command", {"command": "b fine"})
 
 
-def reporting(category: str = "transient", what: str = "the server did not answer") -> Call:
+def error_report(category: str = "transient", what: str = "the server did not answer") -> Call:
     said = {"what_happened": what, "root_cause": "it is overloaded", "change": "wait a little"}
     return ("report_error", {**said, "category": category})
 
 
 async def test_a_failure_is_refused_until_analysed_in_the_same_turn(perform: Performer) -> None:
-    result = await perform([FAILING], [FAILING], [reporting(), FAILING], settings=QUICK)
+    result = await perform([FAILING], [FAILING], [error_report(), FAILING], settings=QUICK)
     assert turned_away(result.all_messages()) == [False, True, False]
     steps = await perform.records(Step)
     assert [(step.tool, step.ok) for step in steps[:4]] == [
@@ -70,7 +70,7 @@ async def test_a_refused_call_is_not_run_and_costs_no_retry(perform: Performer) 
 
 
 async def test_a_transient_failure_is_waited_for(perform: Performer) -> None:
-    await perform([FAILING], [reporting(), FAILING], [FAILING], settings=QUICK)
+    await perform([FAILING], [error_report(), FAILING], [FAILING], settings=QUICK)
     doing = [c.doing for c in await perform.records(Change) if c.activity is Activity.WAITING]
     assert doing == ["waits 0.001 s before it retries", "waits 0.002 s before it retries"]
 
@@ -88,7 +88,7 @@ async def test_an_operators_word_lets_a_permanent_failure_be_tried(perform: Perf
         await perform.write(nudge)
         return "as it was"
 
-    turns: list[list[Call]] = [[FAILING], [reporting("permanent"), FAILING], [("read_log", {})]]
+    turns: list[list[Call]] = [[FAILING], [error_report("permanent"), FAILING], [("read_log", {})]]
     result = await perform(*turns, [FAILING], settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True, False]
 
@@ -97,7 +97,7 @@ async def test_an_operators_word_lets_a_permanent_failure_be_tried(perform: Perf
 
 
 @pytest.fixture
-def cut_short(perform: Performer) -> Callable[..., Awaitable[None]]:
+def crash(perform: Performer) -> Callable[..., Awaitable[None]]:
     """Works until a tool hangs that only reads, and ends there as a killed process would."""
 
     async def run(*turns: Any) -> None:
@@ -125,20 +125,20 @@ def read_log() -> str:
     ("before", "then", "away"),
     [
         ([[FAILING]], [FAILING], [False, True]),
-        ([[FAILING], [FAILING]], [FAILING, reporting()], [False, True, False]),
-        ([[FAILING], *[[reporting(), FAILING]] * 2], [FAILING], [False, False, False, False]),
-        ([[FAILING], [reporting("permanent")]], [FAILING], [False, True]),
+        ([[FAILING], [FAILING]], [FAILING, error_report()], [False, True, False]),
+        ([[FAILING], *[[error_report(), FAILING]] * 2], [FAILING], [False, False, False, False]),
+        ([[FAILING], [error_report("permanent")]], [FAILING], [False, True]),
     ],
 )
 async def test_a_crash_changes_no_answer(
     perform: Performer,
-    cut_short: Callable[..., Awaitable[None]],
+    crash: Callable[..., Awaitable[None]],
     before: list[list[Call]],
     then: list[Call],
     away: list[bool],
 ) -> None:
     pause: list[Call] = [("read_log", {})]
-    await cut_short(*before, pause)
+    await crash(*before, pause)
     result = await perform(*before, pause, then, settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == away
     straight = [*before, then]
@@ -146,10 +146,10 @@ async def test_a_crash_changes_no_answer(
 
 
 async def test_a_refusal_that_was_given_is_given_again(
-    perform: Performer, cut_short: Callable[..., Awaitable[None]]
+    perform: Performer, crash: Callable[..., Awaitable[None]]
 ) -> None:
     turns: list[list[Call]] = [[FAILING], [FAILING, ("read_log", {})]]
-    await cut_short(*turns)
+    await crash(*turns)
     result = await perform(*turns, settings=QUICK, tools=(read_log,))
     assert turned_away(result.all_messages()) == [False, True]
     assert sum(step.output.startswith(HELD_BACK) for step in await perform.records(Step)) == 1
@@ -158,33 +158,33 @@ async def test_a_refusal_that_was_given_is_given_again(
 # -- a gate that fails -----------------------------------------------------------------------
 
 
-class Broken(AttemptGate):
+class BrokenGate(AttemptGate):
     """A gate that cannot answer."""
 
     async def ask(self, step: Step, messages: Sequence[ModelMessage]) -> Permission:
         raise LookupError("no answer")
 
 
-class Unhinged(AttemptWatch):
+class WatchWithBrokenGate(AttemptWatch):
     """A watch whose gate is broken."""
 
     async def _open_session(self, ctx: RunContext[Any], recorder: Recorder) -> None:
         await super()._open_session(ctx, recorder)
         assert self._acts is not None
         gate = Gate(self.settings.errors, self.settings.plan, attempt=1)
-        self._acts.entrance = Broken(recorder.journal, recorder.attempt.id, gate)
+        self._acts.entrance = BrokenGate(recorder.journal, recorder.attempt.id, gate)
 
 
 async def test_a_broken_gate_stops_nothing(
     claim: Claim, worker: Build, bus: LocalBus, workspace: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    watch = Unhinged(await claim(QUICK), root=workspace, settings=QUICK, bus=bus)
+    watch = WatchWithBrokenGate(await claim(QUICK), root=workspace, settings=QUICK, bus=bus)
     result = await worker([FAILING], [FAILING]).run("Fix it.", capabilities=[watch])
     assert turned_away(result.all_messages()) == [False, False]
     assert "the gate cannot judge a call of run_command; it runs" in caplog.text
 
 
-class Faulty(Gate):
+class FaultyGate(Gate):
     """A gate that cannot take in what happened."""
 
     def observe(self, entry: Entry) -> None:
@@ -195,7 +195,7 @@ async def test_a_gate_that_cannot_follow_is_left_open(
     journal: Journal, claim: Claim, caplog: pytest.LogCaptureFixture
 ) -> None:
     recorder = await claim(QUICK)
-    gate = Faulty(QUICK.errors, QUICK.plan, attempt=2)
+    gate = FaultyGate(QUICK.errors, QUICK.plan, attempt=2)
     entrance = AttemptGate(journal, recorder.attempt.id, gate)
     work = step(0, "put", request=1)
     assert (await entrance.ask(work, ())).refusal

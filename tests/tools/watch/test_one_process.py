@@ -29,24 +29,27 @@ def run_tests() -> str:
     return FAILED
 
 
-def looping(times: int = 13) -> tuple[Any, ...]:
+def looped_turns(times: int = 13) -> tuple[Any, ...]:
     """Edits of one file, each with an equal failure of the tests after it."""
     edit = ("put", {"path": "sum.py", "text": "x = 1"})
     return tuple([edit, ("run_tests", {})] for _ in range(times))
 
 
 @pytest.fixture
-def looper(worker: Build) -> Agent[None, str]:
-    return worker(*looping(), tools=(run_tests,))
+def looping_agent(worker: Build) -> Agent[None, str]:
+    return worker(*looped_turns(), tools=(run_tests,))
 
 
 async def test_each_alert_is_a_log_line_and_a_call(
-    looper: Agent[None, str], journal_file: Path, workspace: Path, caplog: pytest.LogCaptureFixture
+    looping_agent: Agent[None, str],
+    journal_file: Path,
+    workspace: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
     heard: list[r.Alert] = []
     watch = Watch(journal=str(journal_file), root=workspace, on_alert=heard.append)
-    await looper.run("Mend the sum.", capabilities=[watch])
+    await looping_agent.run("Mend the sum.", capabilities=[watch])
     assert any(each.severity is r.Severity.CRITICAL for each in heard)
     lines = [each.message for each in caplog.records if each.name == "midwatch_tools.watch"]
     assert len(lines) == len(heard)
@@ -63,19 +66,19 @@ async def explode_later(alert: r.Alert) -> None:
 
 @pytest.mark.parametrize("on_alert", [explode, explode_later])
 async def test_a_callback_that_fails_ends_neither_the_watch_nor_the_work(
-    looper: Agent[None, str],
+    looping_agent: Agent[None, str],
     journal_file: Path,
     caplog: pytest.LogCaptureFixture,
     on_alert: Callable[[r.Alert], Any],
 ) -> None:
     watch = Watch(journal=str(journal_file), on_alert=on_alert)
-    assert (await looper.run("Mend the sum.", capabilities=[watch])).output == "Done."
+    assert (await looping_agent.run("Mend the sum.", capabilities=[watch])).output == "Done."
     assert "on_alert failed" in caplog.text
     assert await names(journal_file) == [(1, "agent", 27)]
 
 
 async def test_an_asynchronous_callback_is_done_before_the_run_has_ended(
-    looper: Agent[None, str], journal_file: Path, workspace: Path
+    looping_agent: Agent[None, str], journal_file: Path, workspace: Path
 ) -> None:
     heard: list[r.Alert] = []
     bus = LocalBus()
@@ -86,7 +89,7 @@ async def test_an_asynchronous_callback_is_done_before_the_run_has_ended(
         heard.append(alert)
 
     watch = Watch(journal=journal_file, root=str(workspace), on_alert=call)
-    await looper.run("Mend the sum.", capabilities=[watch])
+    await looping_agent.run("Mend the sum.", capabilities=[watch])
     assert any(each.severity is r.Severity.CRITICAL for each in heard)
 
 
@@ -108,7 +111,7 @@ async def test_a_supervisor_nudges_in_the_same_process(
                 await hints.wait(0.1)  # which leaves the supervisor time to speak
         return FAILED
 
-    turns: tuple[Any, ...] = tuple([turn[0], ("run_slow_tests", {})] for turn in looping())
+    turns: tuple[Any, ...] = tuple([turn[0], ("run_slow_tests", {})] for turn in looped_turns())
     watch = Watch(
         journal=str(journal_file),
         root=workspace,
@@ -149,11 +152,11 @@ async def test_an_agent_is_offered_what_it_was_asked_for(
 
 
 async def test_an_agent_that_is_only_observed_is_told_nothing_and_judged_all_the_same(
-    looper: Agent[None, str], journal_file: Path
+    looping_agent: Agent[None, str], journal_file: Path
 ) -> None:
     heard: list[r.Alert] = []
     watch = Watch(journal=str(journal_file), mode="observe", on_alert=heard.append)
-    result = await looper.run("Mend the sum.", capabilities=[watch])
+    result = await looping_agent.run("Mend the sum.", capabilities=[watch])
     assert prompts(result.all_messages()) == ["Mend the sum."]
     assert not any(m.instructions for m in result.all_messages() if isinstance(m, ModelRequest))
     assert heard
@@ -301,7 +304,7 @@ async def test_what_is_said_to_an_agent_is_told_once_though_it_asks_again_at_onc
         return "told"
 
     watch = Watch(journal=str(journal_file), seconds=count().__next__)
-    agent = worker([("be_told", {})], *looping(3), tools=(be_told, run_tests))
+    agent = worker([("be_told", {})], *looped_turns(3), tools=(be_told, run_tests))
     result = await agent.run("Mend the sum.", capabilities=[watch])
     assert len(guidance(result.all_messages())) == 1
     async with await Journal.open_to_read(journal_file) as journal:
@@ -326,7 +329,7 @@ async def test_that_an_agent_needs_a_person_is_logged_and_a_call_once_though_it_
         on_waiting=heard.append,
         seconds=lambda: seconds,
     )
-    agent = worker([("be_asked_about", {})], *looping(2), tools=(be_asked_about, run_tests))
+    agent = worker([("be_asked_about", {})], *looped_turns(2), tools=(be_asked_about, run_tests))
     await agent.run("Mend the sum.", capabilities=[watch])
     assert caplog.text.count("agent needs a person: Go on.") == 1
     assert heard == ["Go on."]

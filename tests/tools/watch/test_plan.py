@@ -18,18 +18,18 @@ PIVOT = ("reflect", {"progress_percent": 1, "confidence": 50, "decision": "pivot
 PUT = ("put", {"path": "a.py", "text": "1"})
 
 
-def planning(*titles: str) -> tuple[str, dict[str, Any]]:
+def plan_call(*titles: str) -> tuple[str, dict[str, Any]]:
     return ("set_plan", {"steps": titles})
 
 
-def capped(revisions: int, approval: Approver = Approver.POLICY) -> Settings:
+def plan_settings(revisions: int, approval: Approver = Approver.POLICY) -> Settings:
     plan = PlanSettings(max_revisions=revisions, approval=approval)
     return Settings(plan=plan, monitor=MonitorSettings(poll_seconds=0.01))
 
 
 async def test_requirement_11_a_revision_beyond_the_cap_is_refused(perform: Performer) -> None:
-    turns = [[planning(name)] for name in "abc"]
-    result = await perform(*turns, settings=capped(2))
+    turns = [[plan_call(name)] for name in "abc"]
+    result = await perform(*turns, settings=plan_settings(2))
     said = answers(result.all_messages(), "set_plan")
     assert ["2 of 2 revisions" in each for each in said] == [False, False, True]
     assert (await perform.records(r.Plan))[-1].open_titles == ("b",)
@@ -37,7 +37,7 @@ async def test_requirement_11_a_revision_beyond_the_cap_is_refused(perform: Perf
 
 
 async def test_a_pivot_does_not_lift_the_cap(perform: Performer) -> None:
-    result = await perform([PIVOT], [planning("a")], settings=capped(0))
+    result = await perform([PIVOT], [plan_call("a")], settings=plan_settings(0))
     assert "0 of 0 revisions" in answers(result.all_messages(), "set_plan")[0]
 
 
@@ -45,8 +45,8 @@ async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(perform: Perfo
     await perform.write(
         r.Intervention(action=r.Action.REPLAN, by=r.Actor.SUPERVISOR, message="Anew.")
     )
-    settings = capped(0, Approver.SUPERVISOR)
-    result = await perform([planning("a")], [planning("b")], settings=settings)
+    settings = plan_settings(0, Approver.SUPERVISOR)
+    result = await perform([plan_call("a")], [plan_call("b")], settings=settings)
     said = answers(result.all_messages(), "set_plan")
     assert ["The plan is now" in each for each in said] == [True, False]
     assert (await perform.records(r.Plan))[-1].open_titles == ("a",)
@@ -54,18 +54,18 @@ async def test_who_orders_new_plan_steps_gets_them_beyond_the_cap(perform: Perfo
 
 @pytest.mark.parametrize(
     ("turns", "refused"),
-    [([[planning("a")]], [True]), ([[PIVOT, planning("a")], [planning("b")]], [False, True])],
+    [([[plan_call("a")]], [True]), ([[PIVOT, plan_call("a")], [plan_call("b")]], [False, True])],
 )
 async def test_where_the_supervisor_approves_a_plan_is_changed_through_its_check(
     perform: Performer, turns: list[Any], refused: list[bool]
 ) -> None:
-    result = await perform(*turns, settings=capped(9, Approver.SUPERVISOR))
+    result = await perform(*turns, settings=plan_settings(9, Approver.SUPERVISOR))
     said = answers(result.all_messages(), "set_plan")
     assert ["`check_plan`" in each for each in said] == refused
 
 
 async def test_a_worker_has_tools_for_a_plan_only_where_there_is_one(perform: Performer) -> None:
-    result = await perform([planning("a", "b")], plan=(r.PlanStep(title="the goal"),))
+    result = await perform([plan_call("a", "b")], plan=(r.PlanStep(title="the goal"),))
     assert "Unknown tool" in answers(result.all_messages(), "set_plan")[0]
 
 
@@ -127,7 +127,7 @@ QUICK = Settings(monitor=MonitorSettings(poll_seconds=0.01))
 LOOKING: Call = ("run_command", {"command": "b fine"})
 
 
-def checking(*remaining: str) -> Call:
+def check_plan_call(*remaining: str) -> Call:
     said: dict[str, Any] = {"assumption": "a", "reality": "r", "impact": "i", "choice": "keep it"}
     more = {"remaining": list(remaining)} if remaining else {}
     return ("check_plan", {**said, **more, "options": ["keep it"]})
@@ -142,9 +142,9 @@ COMPLETING: Call = (
 @pytest.mark.parametrize(
     ("turns", "away"),
     [
-        ([[COMPLETING], [LOOKING], [checking(), LOOKING], [LOOKING]], [True, False, False]),
-        ([[COMPLETING, checking(), LOOKING], [LOOKING]], [False, False]),
-        ([[COMPLETING, LOOKING], [checking(), LOOKING]], [True, False]),
+        ([[COMPLETING], [LOOKING], [check_plan_call(), LOOKING], [LOOKING]], [True, False, False]),
+        ([[COMPLETING, check_plan_call(), LOOKING], [LOOKING]], [False, False]),
+        ([[COMPLETING, LOOKING], [check_plan_call(), LOOKING]], [True, False]),
     ],
     ids=["in turns", "all in one turn", "work behind a completion"],
 )
@@ -167,7 +167,9 @@ async def test_work_of_a_new_plan_step_waits_for_its_check(
 async def test_a_plan_step_is_checked_once_and_the_refusal_names_the_way_that_is_open(
     perform: Performer, approval: Approver, says: str
 ) -> None:
-    result = await perform([checking()], [checking()], settings=capped(5, approval))
+    result = await perform(
+        [check_plan_call()], [check_plan_call()], settings=plan_settings(5, approval)
+    )
     first, again = answers(result.all_messages(), "check_plan")
     assert first.startswith("Recorded. The plan is now:")
     assert says in again
@@ -175,7 +177,7 @@ async def test_a_plan_step_is_checked_once_and_the_refusal_names_the_way_that_is
 
 
 async def test_a_revision_within_the_caps_is_carried_out_with_the_check(perform: Performer) -> None:
-    result = await perform([checking("look", "mend", "prove")], settings=QUICK)
+    result = await perform([check_plan_call("look", "mend", "prove")], settings=QUICK)
     assert "the plan is revised" in answers(result.all_messages(), "check_plan")[0]
     plan = (await perform.records(r.Plan))[-1]
     assert (plan.open_titles, plan.revision) == (("look", "mend", "prove"), 1)
@@ -185,14 +187,14 @@ async def test_a_revision_within_the_caps_is_carried_out_with_the_check(perform:
 @pytest.mark.parametrize(
     ("settings", "ruling", "says"),
     [
-        (capped(0), r.Ruling.REFUSED, "0 of 0 revisions"),
-        (capped(9, Approver.SUPERVISOR), r.Ruling.PENDING, "Your supervisor is asked"),
+        (plan_settings(0), r.Ruling.REFUSED, "0 of 0 revisions"),
+        (plan_settings(9, Approver.SUPERVISOR), r.Ruling.PENDING, "Your supervisor is asked"),
     ],
 )
 async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
     perform: Performer, settings: Settings, ruling: r.Ruling, says: str
 ) -> None:
-    result = await perform([checking("look", "mend", "prove")], settings=settings)
+    result = await perform([check_plan_call("look", "mend", "prove")], settings=settings)
     assert says in answers(result.all_messages(), "check_plan")[0]
     (check,) = await perform.records(r.PlanCheck)
     assert (check.ruling, check.proposed) == (ruling, ("look", "mend", "prove"))
@@ -200,8 +202,12 @@ async def test_a_revision_that_is_not_granted_leaves_the_plan_and_is_told(
 
 
 async def test_another_plan_may_be_proposed_within_a_plan_step(perform: Performer) -> None:
-    turns: list[list[Call]] = [[checking()], [checking("look", "prove")], [checking()]]
-    result = await perform(*turns, settings=capped(9, Approver.SUPERVISOR))
+    turns: list[list[Call]] = [
+        [check_plan_call()],
+        [check_plan_call("look", "prove")],
+        [check_plan_call()],
+    ]
+    result = await perform(*turns, settings=plan_settings(9, Approver.SUPERVISOR))
     kept, proposed, again = answers(result.all_messages(), "check_plan")
     assert kept.startswith("Recorded.")
     assert "Your supervisor is asked" in proposed

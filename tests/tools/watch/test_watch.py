@@ -26,21 +26,21 @@ from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import Board
 
 
-def reflecting(progress: int = 10, confidence: int = 80, decision: str = "continue", **more: Any):
+def reflect_call(progress: int = 10, confidence: int = 80, decision: str = "continue", **more: Any):
     arguments = {"progress_percent": progress, "confidence": confidence, "decision": decision}
     return ("reflect", {**arguments, **more})
 
 
-def putting(path: str, text: str):
+def put_call(path: str, text: str):
     return ("put", {"path": path, "text": text})
 
 
-def completing(*files: str) -> tuple[str, dict[str, Any]]:
+def complete_step_call(*files: str) -> tuple[str, dict[str, Any]]:
     said: dict[str, Any] = {"goal": "it is done", "files": files, "confidence": 90}
     return ("complete_step", {**said, "structural": [], "functional": []})
 
 
-def reminded(messages: Sequence[ModelMessage]) -> list[int]:
+def reminded_requests(messages: Sequence[ModelMessage]) -> list[int]:
     """The numbers of the requests that carried a reminder."""
     found: list[int] = []
     request = 1
@@ -54,7 +54,7 @@ def reminded(messages: Sequence[ModelMessage]) -> list[int]:
 
 async def test_every_act_is_a_step_and_the_text_goes_with_the_first(perform: Performer) -> None:
     fails = ("run_command", {"command": "c broken"})
-    await perform([putting("a.py", "1"), putting("b.py", "2")], [fails], "I think.", "")
+    await perform([put_call("a.py", "1"), put_call("b.py", "2")], [fails], "I think.", "")
     steps = await perform.records(r.Step)
     assert [step.number for step in steps] == [1, 2, 3, 4]
     first, second, failed, message = sorted(steps, key=lambda step: (step.request, step.path))
@@ -73,11 +73,11 @@ async def test_an_edit_is_seen_whatever_tool_made_it(perform: Performer) -> None
 
 
 async def test_a_persons_edit_between_two_calls_is_a_persons(perform: Performer) -> None:
-    def edited_meanwhile():
+    def edit_meanwhile():
         (perform.workspace / "a.py").write_text("by hand")
-        return [putting("b.py", "1")]
+        return [put_call("b.py", "1")]
 
-    await perform([putting("a.py", "1")], edited_meanwhile)
+    await perform([put_call("a.py", "1")], edit_meanwhile)
     second = (await perform.records(r.Step))[1]
     assert [(edit.path, edit.writer) for edit in second.edits] == [
         ("a.py", r.Writer.PERSON),
@@ -86,14 +86,14 @@ async def test_a_persons_edit_between_two_calls_is_a_persons(perform: Performer)
 
 
 async def test_calls_of_one_turn_write_nothing_for_a_person(perform: Performer) -> None:
-    await perform([putting(f"{n}.py", "1") for n in range(8)])
+    await perform([put_call(f"{n}.py", "1") for n in range(8)])
     edits = [edit for step in await perform.records(r.Step) for edit in step.edits]
     assert sorted(edit.path for edit in edits) == [f"{n}.py" for n in range(8)]
     assert {edit.writer for edit in edits} == {r.Writer.WORKER}
 
 
 async def test_a_checkpoint_is_recorded_as_it_was_said(perform: Performer) -> None:
-    await perform([reflecting(30, 55, blockers=["no net"], files_done=["a.py"], notes="slow")])
+    await perform([reflect_call(30, 55, blockers=["no net"], files_done=["a.py"], notes="slow")])
     step = (await perform.records(r.Step))[0]
     assert (step.kind, step.request) == (r.StepKind.CHECKPOINT, 1)
     assert step.checkpoint == r.Checkpoint(
@@ -111,12 +111,12 @@ async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on
     perform: Performer,
 ) -> None:
     wrong = {
-        "less than or equal to 100": reflecting(101),
-        "greater than or equal to 0": reflecting(confidence=-1),
-        "'continue', 'pivot' or 'escalate'": reflecting(decision="adjust"),
+        "less than or equal to 100": reflect_call(101),
+        "greater than or equal to 0": reflect_call(confidence=-1),
+        "'continue', 'pivot' or 'escalate'": reflect_call(decision="adjust"),
         "progress_percent": ("reflect", {"confidence": 50, "decision": "pivot"}),
     }
-    result = await perform([*wrong.values()], [reflecting()])
+    result = await perform([*wrong.values()], [reflect_call()])
     *refused, accepted = answers(result.all_messages(), "reflect")
     assert all(says in each for says, each in zip(wrong, refused, strict=True))
     assert accepted.startswith("Recorded.")
@@ -125,13 +125,13 @@ async def test_a_wrong_checkpoint_is_refused_with_the_reason_and_the_run_goes_on
 
 
 async def test_a_checkpoint_in_a_turn_of_its_own_is_told_so(perform: Performer) -> None:
-    result = await perform([reflecting()], [reflecting(), putting("a.py", "1")])
+    result = await perform([reflect_call()], [reflect_call(), put_call("a.py", "1")])
     said = answers(result.all_messages(), "reflect")
     assert ["Next time" in each for each in said] == [True, False]
 
 
 async def test_a_verdict_is_known_before_the_worker_goes_on(perform: Performer) -> None:
-    await perform([reflecting(confidence=5)])
+    await perform([reflect_call(confidence=5)])
     records = [entry.record for entry in await perform.journal.entries()]
     alert = next(each for each in records if isinstance(each, r.Alert))
     assert (alert.key.rule, alert.step) == ("low_confidence", 1)
@@ -139,7 +139,7 @@ async def test_a_verdict_is_known_before_the_worker_goes_on(perform: Performer) 
 
 
 async def test_in_mode_off_nothing_is_judged(perform: Performer) -> None:
-    await perform([reflecting(confidence=5)], settings=Settings(mode=Mode.OFF))
+    await perform([reflect_call(confidence=5)], settings=Settings(mode=Mode.OFF))
     assert await perform.records(r.Alert) == []
     assert len(await perform.records(r.Step)) == 2
 
@@ -149,36 +149,36 @@ async def test_a_worker_that_never_reflects_is_reminded_every_so_many_requests(
     perform: Performer, every: int, due: list[int]
 ) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=every))
-    turns = [[putting("a.py", str(n))] for n in range(7)]
+    turns = [[put_call("a.py", str(n))] for n in range(7)]
     result = await perform(*turns, settings=settings)
-    assert reminded(result.all_messages()) == due[-1:], "only the newest stands"
+    assert reminded_requests(result.all_messages()) == due[-1:], "only the newest stands"
     sent = [each.body for each in await perform.journal.messages(perform.attempt.id)]
     history = [m for body in sent for m in ModelMessagesTypeAdapter.validate_json(body)]
-    assert reminded(history) == due
+    assert reminded_requests(history) == due
 
 
 async def test_a_resumed_worker_finds_no_old_reminder(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(remind_every=2))
-    turns = [[putting("a.py", str(n))] for n in range(6)]
+    turns = [[put_call("a.py", str(n))] for n in range(6)]
     await perform(*turns[:5], settings=settings)
     result = await perform(*turns, settings=settings)
-    assert len(reminded(result.all_messages())) <= 1
+    assert len(reminded_requests(result.all_messages())) <= 1
 
 
 async def test_a_steady_worker_is_reminded_less(perform: Performer) -> None:
-    work = [[putting("a.py", str(n))] for n in range(7)]
-    result = await perform([reflecting(10)], [reflecting(20)], *work)
-    assert reminded(result.all_messages()) == [9]
+    work = [[put_call("a.py", str(n))] for n in range(7)]
+    result = await perform([reflect_call(10)], [reflect_call(20)], *work)
+    assert reminded_requests(result.all_messages()) == [9]
     changes = await perform.records(r.Change)
     assert [each.reflect_every for each in changes if each.reflect_every] == [6]
 
 
 async def test_checkpoints_beyond_the_cap_are_refused_and_not_asked_for(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(max_reflections=2, remind_every=1))
-    result = await perform(*[[reflecting()]] * 4, [putting("a.py", "1")], settings=settings)
+    result = await perform(*[[reflect_call()]] * 4, [put_call("a.py", "1")], settings=settings)
     said = answers(result.all_messages(), "reflect")
     assert ["enough" in each for each in said] == [False, False, True, True]
-    assert reminded(result.all_messages()) == []
+    assert reminded_requests(result.all_messages()) == []
     steps = await perform.records(r.Step)
     assert sum(step.kind is r.StepKind.CHECKPOINT for step in steps) == 2
 
@@ -186,14 +186,17 @@ async def test_checkpoints_beyond_the_cap_are_refused_and_not_asked_for(perform:
 async def test_a_new_plan_step_may_be_reflected_on_anew(perform: Performer) -> None:
     settings = Settings(reflect=ReflectSettings(max_reflections=1))
     result = await perform(
-        [reflecting(), putting("a.py", "1")], [completing()], [reflecting()], settings=settings
+        [reflect_call(), put_call("a.py", "1")],
+        [complete_step_call()],
+        [reflect_call()],
+        settings=settings,
     )
     assert all(each.startswith("Rec") for each in answers(result.all_messages(), "reflect"))
 
 
 async def test_finishing_and_planning_in_one_turn_lose_neither(perform: Performer) -> None:
     plan = ("set_plan", {"steps": ["a", "b"]})
-    await perform([putting("a.py", "1"), completing(), plan])
+    await perform([put_call("a.py", "1"), complete_step_call(), plan])
     assert (await perform.records(r.Plan))[-1] == r.Plan(
         steps=(
             r.PlanStep(
@@ -209,7 +212,7 @@ async def test_finishing_and_planning_in_one_turn_lose_neither(perform: Performe
 
 
 async def test_a_finished_plan_cannot_be_finished_again(perform: Performer) -> None:
-    turn = [putting("a.py", "1"), *[completing("a.py")] * 2]
+    turn = [put_call("a.py", "1"), *[complete_step_call("a.py")] * 2]
     result = await perform(turn, plan=(r.PlanStep(title="write it", files=("a.py",)),))
     said = answers(result.all_messages(), "complete_step")
     assert ["Every plan step is done" in each for each in said] == [False, True]
@@ -225,7 +228,7 @@ async def test_a_call_id_that_a_provider_uses_again_is_another_call(perform: Per
 
 
 async def test_a_spent_budget_ends_the_run(perform: Performer) -> None:
-    turns = [[putting("a.py", str(n))] for n in range(5)]
+    turns = [[put_call("a.py", str(n))] for n in range(5)]
     with pytest.raises(BudgetSpentError, match="out of budget: 2 of 2 requests"):
         await perform(*turns, budget=r.Budget(requests=r.Meter(limit=2)))
     assert len(await perform.records(r.Step)) == 2
@@ -263,7 +266,7 @@ async def test_what_a_command_wrote_is_the_workers_though_another_call_is_only_b
     assert made == [("slow", "made.txt", r.Writer.WORKER)]
 
 
-class Slow(Watch):
+class SlowWatch(Watch):
     """A watch that takes its time to look at the workspace."""
 
     begins: asyncio.Event
@@ -279,7 +282,7 @@ class Slow(Watch):
 async def test_an_agent_that_is_cancelled_while_its_watch_begins_is_not_taken_for_one_at_work(
     worker: Build, workspace: Path, journal: Journal
 ) -> None:
-    watch = Slow(root=workspace, journal=journal.name)
+    watch = SlowWatch(root=workspace, journal=journal.name)
     watch.begins = asyncio.Event()
     work = asyncio.create_task(worker().run("Fix it.", capabilities=[watch]))
     async with asyncio.timeout(120):
@@ -306,13 +309,13 @@ async def test_a_board_is_read_to_its_end_though_its_neighbours_always_write_on(
     recorder = await claim()
     flagged = r.Completion(plan_step=1, goal="g", confidence=1, accepted=True, flag="not sure")
 
-    class Busy(Journal):
+    class BusyJournal(Journal):
         """Whenever it was read, there is something new in it."""
 
         async def entries(self, after: int = 0, **rest: Any) -> list[r.Entry]:
             await recorder.record(flagged)
             return await super().entries(after, **rest)
 
-    async with await Busy.open(location) as busy, asyncio.timeout(120):
+    async with await BusyJournal.open(location) as busy, asyncio.timeout(120):
         text = await Board(journal=busy, task=task, attempt=second).section(DataBlocks("0badcafe"))
     assert "- fix, attempt 1" in text

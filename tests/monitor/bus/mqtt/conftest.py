@@ -37,7 +37,7 @@ async def net(serve: Callable[..., Broker]) -> AsyncGenerator[Net]:
 
 
 @pytest.fixture
-async def guarded(serve: Callable[..., Broker]) -> AsyncGenerator[Net]:
+async def secure_net(serve: Callable[..., Broker]) -> AsyncGenerator[Net]:
     """A broker with accounts, TLS and the shipped access list."""
     if shutil.which("openssl") is None and not os.environ.get("CI"):
         pytest.skip("openssl is not installed here")

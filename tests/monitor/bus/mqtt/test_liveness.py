@@ -12,7 +12,7 @@ from midwatch_stage.proxy import Cut, TcpProxy
 GONE = NodeGone(name="a", boot="1")
 
 
-async def said(net: Net, name: str) -> NodeStatus | None:
+async def retained_status(net: Net, name: str) -> NodeStatus | None:
     """What the broker keeps of a node."""
     async with net.client() as client, timeout(120):
         await client.subscribe(f"midwatch/v1/midwatch/nodes/{name}/status", qos=1)
@@ -26,21 +26,21 @@ async def test_a_killed_node_is_known_before_anybody_misses_it_and_later(net: Ne
         child.kill()
         async with timeout(120):  # its silence would be noticed after fifteen minutes
             assert await departures.wait() == [GONE]
-    assert await said(net, "a") == status_of("a", state=NodeState.LOST)
+    assert await retained_status(net, "a") == status_of("a", state=NodeState.LOST)
     async with net.bus("late", connected=False) as monitor, timeout(120):
         assert await monitor.departures().wait() == [GONE]
     async with net.bus("a", status=status_of("a", boot="2")):  # a new start is up all the same
-        assert await said(net, "a") == status_of("a", boot="2")
+        assert await retained_status(net, "a") == status_of("a", boot="2")
 
 
 async def test_a_node_that_leaves_says_so(net: Net) -> None:
     async with net.bus("m") as monitor:
         departures = monitor.departures()
         async with net.bus("a", status=status_of("a")):
-            assert await said(net, "a") == status_of("a")
+            assert await retained_status(net, "a") == status_of("a")
         async with timeout(120):
             assert await departures.wait() == [GONE]
-    assert await said(net, "a") == replace(status_of("a", state=NodeState.DOWN), busy=0)
+    assert await retained_status(net, "a") == replace(status_of("a", state=NodeState.DOWN), busy=0)
 
 
 async def test_a_status_is_told_again_when_it_changes(net: Net) -> None:
@@ -68,5 +68,5 @@ async def test_a_node_that_was_cut_off_is_doubted_and_comes_back_as_itself(net: 
             await net.until(lambda: not a.counters.connected)
             await proxy.restore()
             await net.until(lambda: a.counters.connected)
-            assert await said(net, "a") == status_of("a")
+            assert await retained_status(net, "a") == status_of("a")
             assert await own.wait(0) == []

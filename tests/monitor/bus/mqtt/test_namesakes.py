@@ -25,27 +25,27 @@ def hint(entry: int) -> Hint:
     return Hint(entry=entry, kind="step", task=1, attempt=entry)
 
 
-def warned(caplog: pytest.LogCaptureFixture) -> list[str]:
+def name_warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     """What was said of processes of one name."""
     texts = [each.getMessage() for each in caplog.records if each.levelno == logging.WARNING]
     return [text for text in texts if TAKEN in text]
 
 
-async def peace(net: Net, caplog: pytest.LogCaptureFixture) -> None:
+async def wait_until_name_is_left(net: Net, caplog: pytest.LogCaptureFixture) -> None:
     """Wait until one of two has left the name to the other."""
-    await net.until(lambda: bool(warned(caplog)))
+    await net.until(lambda: bool(name_warnings(caplog)))
     guest = re.compile(r" as (midwatch-midwatch-(?:node|monitor)-a-[0-9a-f]{8}) ")
     await net.until(lambda: guest.search(net.broker.log) is not None)
 
 
-class Teller:
+class TakeoverPacket:
     """Tells a client that its session was taken over, where it was asked to, once."""
 
     asked = False
 
     def edit(self, data: bytes) -> tuple[bytes, bytes]:
         """Say it after what the broker says next."""
-        said, Teller.asked = Teller.asked, False
+        said, TakeoverPacket.asked = TakeoverPacket.asked, False
         return (data + SESSION_TAKEN_OVER if said else data), b""
 
 
@@ -57,7 +57,7 @@ async def test_two_monitors_of_one_name_come_to_rest_and_both_hear(
         net.bus("a", share="monitors") as one,
         net.bus("a", share="monitors") as other,
     ):
-        await peace(net, caplog)
+        await wait_until_name_is_left(net, caplog)
         await net.until(lambda: one.counters.connected and other.counters.connected)
         fights = net.broker.log.count("already connected")
         assert fights <= 3
@@ -70,23 +70,23 @@ async def test_two_monitors_of_one_name_come_to_rest_and_both_hear(
         shares = [await net.entries(each, 10) for each in turns]
         assert sorted(shares[0] + shares[1]) == list(range(1, 21))
         assert net.broker.log.count("already connected") == fights
-    (said,) = warned(caplog)
+    (said,) = name_warnings(caplog)
     assert said.endswith("give each process its own --name")
 
 
 async def test_who_is_told_leaves_at_once(net: Net, caplog: pytest.LogCaptureFixture) -> None:
-    async with TcpProxy(net.broker.port, editor=Teller) as proxy, net.bus("b") as b:
+    async with TcpProxy(net.broker.port, editor=TakeoverPacket) as proxy, net.bus("b") as b:
         settings = net.settings(url=f"mqtt://127.0.0.1:{proxy.port}")
         async with net.bus("a", settings=settings) as a:
-            Teller.asked = True
+            TakeoverPacket.asked = True
             b.publish(hint(1))
-            await peace(net, caplog)
+            await wait_until_name_is_left(net, caplog)
             await net.until(lambda: a.counters.connected)
             hints = b.subscribe()
             a.publish(hint(2))
             assert await net.entries(hints, 1) == [2]
     assert "already connected" not in net.broker.log
-    assert len(warned(caplog)) == 1
+    assert len(name_warnings(caplog)) == 1
 
 
 async def test_nothing_waits_for_the_id_of_who_ended(
@@ -94,7 +94,7 @@ async def test_nothing_waits_for_the_id_of_who_ended(
 ) -> None:
     async with net.bus("b") as b:
         async with net.bus("a"), net.bus("a"):
-            await peace(net, caplog)
+            await wait_until_name_is_left(net, caplog)
         b.publish(hint(1))
         await net.until(lambda: b.counters.sent == 1)
         async with net.bus("a", connected=False) as back:
@@ -102,23 +102,23 @@ async def test_nothing_waits_for_the_id_of_who_ended(
 
 
 async def test_the_shipped_access_list_lets_both_in_and_hears_the_status_of_both(
-    guarded: Net, caplog: pytest.LogCaptureFixture
+    secure_net: Net, caplog: pytest.LogCaptureFixture
 ) -> None:
     first, second = status_of("a"), status_of("a", boot="2")
     async with (
-        guarded.bus("b") as b,
-        guarded.bus("a", status=first) as one,
-        guarded.bus("a", status=second) as other,
+        secure_net.bus("b") as b,
+        secure_net.bus("a", status=first) as one,
+        secure_net.bus("a", status=second) as other,
     ):
-        await peace(guarded, caplog)
-        await guarded.until(lambda: one.counters.connected and other.counters.connected)
+        await wait_until_name_is_left(secure_net, caplog)
+        await secure_net.until(lambda: one.counters.connected and other.counters.connected)
         hints = b.subscribe()
         one.publish(hint(1))
         other.publish(hint(2))
-        assert sorted(await guarded.entries(hints, 2)) == [1, 2]
+        assert sorted(await secure_net.entries(hints, 2)) == [1, 2]
         for bus, status in ((one, first), (other, second)):
             draining = replace(status, state=NodeState.DRAINING)
-            async with guarded.client("b") as witness, timeout(120):
+            async with secure_net.client("b") as witness, timeout(120):
                 await witness.subscribe(STATUS, qos=1)
                 bus.announce(draining)
                 async for message in witness.messages:
@@ -126,17 +126,17 @@ async def test_the_shipped_access_list_lets_both_in_and_hears_the_status_of_both
                         break
 
 
-async def test_a_client_id_gives_nobody_the_name_of_another(guarded: Net) -> None:
+async def test_a_client_id_gives_nobody_the_name_of_another(secure_net: Net) -> None:
     async with (
         Client(
             LOOPBACK,
-            guarded.broker.port,
+            secure_net.broker.port,
             identifier="midwatch-midwatch-node-a-00000000",
             username="b",
             password=WORDS["b"],
             protocol=ProtocolVersion.V5,
         ) as impostor,
-        guarded.bus("a", status=status_of("a")),
+        secure_net.bus("a", status=status_of("a")),
     ):
         lost = encode_status(status_of("a", state=NodeState.LOST))
         await impostor.publish(STATUS, lost, qos=1, retain=True)

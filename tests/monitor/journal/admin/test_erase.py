@@ -27,7 +27,7 @@ def location(request: pytest.FixtureRequest, journal_file: Path) -> str:
     return request.getfixturevalue("postgres_journal") if wanted else str(journal_file)
 
 
-async def lived(past: PastAttempts, project: str) -> r.Attempt:
+async def make_full_attempt(past: PastAttempts, project: str) -> r.Attempt:
     """An attempt of which there is something in every table, with a secret in every text."""
     attempt = await past.attempt(project, task=f"{SECRET}-{project}")
     journal, at = past.journal, past.at
@@ -38,12 +38,12 @@ async def lived(past: PastAttempts, project: str) -> r.Attempt:
     await journal.open_escalation(
         attempt=attempt.id, task=attempt.task, alerts=(key,), reason=SECRET, at=at
     )
-    await learned(past, attempt)
+    await add_learned_records(past, attempt)
     await past.end(attempt)
     return attempt
 
 
-async def learned(past: PastAttempts, attempt: r.Attempt) -> None:
+async def add_learned_records(past: PastAttempts, attempt: r.Attempt) -> None:
     tagged = r.Lesson(text=SECRET, tags=(SECRET,), sources=(attempt.id,))
     lesson = await past.say(attempt, r.Feedback(accepted=False, comment=SECRET), tagged)
     retired = await past.say(attempt, tagged)
@@ -76,7 +76,7 @@ async def forget(past: PastAttempts, project: str) -> r.Erasure:
 
 
 async def test_after_it_the_record_of_what_was_announced_is_left(past: PastAttempts) -> None:
-    attempt = await lived(past, "shop")
+    attempt = await make_full_attempt(past, "shop")
     before, last = await sizes(past), await past.journal.last_id()
     idle = {"guard", "post", "node", "bundle", "submission"}  # of a fleet
     assert {name for name, size in before.items() if not size} == {"erasure"} | idle
@@ -97,9 +97,9 @@ async def test_after_it_the_record_of_what_was_announced_is_left(past: PastAttem
 
 
 async def test_another_project_is_left_as_it_is(past: PastAttempts) -> None:
-    await lived(past, "bank")
+    await make_full_attempt(past, "bank")
     before, told = await sizes(past), await past.journal.entries()
-    await lived(past, "shop")
+    await make_full_attempt(past, "shop")
     await forget(past, "shop")
     assert await sizes(past) == {**before, "erasure": 1}
     assert await past.journal.entries() == told
@@ -125,10 +125,10 @@ def content(file: Path) -> bytes:
 
 @pytest.mark.parametrize("location", ["file"], indirect=True)
 async def test_of_what_is_deleted_no_byte_stays(past: PastAttempts, journal_file: Path) -> None:
-    attempt = await lived(past, "shop")
+    attempt = await make_full_attempt(past, "shop")
     for number in range(60):  # so that the index of the words was merged before
         await past.say(attempt, r.Lesson(text=f"{SECRET}{number}"))
-    await lived(past, "bank")
+    await make_full_attempt(past, "bank")
     await past.journal.flush()
     assert SECRET.encode() in content(journal_file)
     await forget(past, "shop")
@@ -182,7 +182,7 @@ async def test_a_reader_cannot_forget(past: PastAttempts, location: str) -> None
             await Learned(reader).forget("shop", author="", at=past.at)
 
 
-async def tried(past: PastAttempts, project: str, run: int, *, spec: str) -> r.Task:
+async def add_trial_task(past: PastAttempts, project: str, run: int, *, spec: str) -> r.Task:
     """A task in which an older Midwatch tried a project's guidelines."""
     task = await past.journal.add_task(run=run, name="fix", title="", spec=spec, at=past.at)
 
@@ -200,7 +200,7 @@ async def test_a_trial_that_is_not_under_way_is_forgotten_with_its_project(
     for project in ("shop", "bank"):
         run = await past.journal.add_run(source="trial", settings="{}", at=past.at)
         await past.attempt(project)
-        task = await tried(past, project, run.id, spec=SECRET)
+        task = await add_trial_task(past, project, run.id, spec=SECRET)
     attempt = await past.journal.add_attempt(task=task.id, number=1, at=past.at, **WHOSE)
     await past.journal.claim(attempt.id, holder="me", at=past.at)
     with pytest.raises(UsageError, match="under way"):

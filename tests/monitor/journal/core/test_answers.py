@@ -17,7 +17,7 @@ Write = Callable[[r.Record], Awaitable[int]]
 ASKS = r.BudgetRequest(wanted=r.Grant(requests=10), reason="more to do")
 
 
-def held(petition: int) -> r.Intervention:
+def proposed_grant(petition: int) -> r.Intervention:
     return intervention(
         r.Action.GRANT_BUDGET, r.Actor.SUPERVISOR, petition=petition, needs_approval=True
     )
@@ -28,7 +28,7 @@ def desk(journal: Journal, at: datetime) -> OperatorActions:
     return OperatorActions(journal, author="ada", clock=lambda: at)
 
 
-async def said(journal: Journal) -> list[str]:
+async def intervention_authors(journal: Journal) -> list[str]:
     return [each.author for each in await records_of(journal, r.Intervention)]
 
 
@@ -36,12 +36,12 @@ async def test_a_second_answer_is_refused_unless_the_first_was_rejected(
     journal: Journal, desk: OperatorActions, attempt: r.Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
-    answer = await write(held(id))
+    answer = await write(proposed_grant(id))
     await write(delivery(answer, r.DeliveryState.REJECTED, step=1))
     await desk.settle(attempt, id, ASKS, agreed=True, step=1)
     with pytest.raises(UsageError, match="somebody else has just answered that"):
         await desk.settle(attempt, id, ASKS, agreed=False, comment="No.", step=1)
-    assert await said(journal) == ["", "ada"]
+    assert await intervention_authors(journal) == ["", "ada"]
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -66,8 +66,8 @@ async def test_whoever_rejects_an_answer_may_give_another_with_it(
     journal: Journal, desk: OperatorActions, attempt: r.Attempt, write: Write
 ) -> None:
     id = await write(ASKS)
-    answer = await write(held(id))
+    answer = await write(proposed_grant(id))
     (entry,) = await journal.entries(answer - 1, limit=1)
-    decision = InterventionState.begin(entry, held(id))
+    decision = InterventionState.begin(entry, proposed_grant(id))
     await desk.settle(attempt, answer, decision, agreed=False, comment="No.", step=1)
-    assert await said(journal) == ["", "ada"]
+    assert await intervention_authors(journal) == ["", "ada"]

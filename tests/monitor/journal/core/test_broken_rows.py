@@ -55,7 +55,7 @@ ENTRIES = {
 }
 
 
-def say(location: str, *statements: str, **values: object) -> None:
+def tamper_with(location: str, *statements: str, **values: object) -> None:
     """Do what no program of ours does to a journal."""
     with closing(sqlite3.connect(location)) as connection, connection:
         for statement in statements:
@@ -82,7 +82,7 @@ async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
     await recorder.record(working_transition())
     ids = [(await recorder.record(message(n)))[0].id for n in range(1, len(ENTRIES) + 3)]
     for id, (statement, _) in zip(ids[1:], ENTRIES.values(), strict=False):
-        say(location, statement, id=id)
+        tamper_with(location, statement, id=id)
     capsys.readouterr()
     assert await midwatch("db", "check", "--journal", location, "--json") == 1
     said = problems(capsys)
@@ -99,7 +99,9 @@ async def test_broken_entries_are_named_by_a_check_and_stop_no_reader(
 async def test_a_broken_entry_is_named_once_and_its_place_is_kept(
     caplog: pytest.LogCaptureFixture, location: str, steps: Sequence[int], journal: Journal
 ) -> None:
-    say(location, "UPDATE entry SET body = '{' WHERE kind = 'step' AND id <= :id", id=steps[1])
+    tamper_with(
+        location, "UPDATE entry SET body = '{' WHERE kind = 'step' AND id <= :id", id=steps[1]
+    )
     after, numbers = 0, list[int]()
     while page := await journal.entries(after, limit=1):  # a page of them is not the end
         after = page[-1].id
@@ -119,7 +121,7 @@ async def test_a_broken_entry_is_named_once_and_its_place_is_kept(
 async def test_an_entry_of_a_kind_that_only_a_newer_version_knows_is_no_damage(
     capsys: Capture, location: str, steps: Sequence[int], journal: Journal, claim: Claim
 ) -> None:
-    say(location, "UPDATE entry SET kind = 'tide' WHERE id = :id", id=steps[-1])
+    tamper_with(location, "UPDATE entry SET kind = 'tide' WHERE id = :id", id=steps[-1])
     capsys.readouterr()
     assert await midwatch("db", "check", "--journal", location, "--json") == 0
     (said,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -131,7 +133,7 @@ async def test_an_entry_of_a_kind_that_only_a_newer_version_knows_is_no_damage(
 async def test_whoever_takes_an_attempt_over_numbers_on_behind_what_it_cannot_read(
     location: str, steps: Sequence[int], claim: Claim, journal: Journal, change: str
 ) -> None:
-    say(location, f"UPDATE entry SET {change} WHERE id = :id", id=steps[-1])
+    tamper_with(location, f"UPDATE entry SET {change} WHERE id = :id", id=steps[-1])
     added = (await (await claim()).record(message(4)))[0]
     before = [each.seq for each in await journal.entries(attempt=1) if each.id < added.id]
     assert added.seq == max(seq for seq in before if seq is not None) + 1
@@ -142,7 +144,7 @@ async def test_of_many_broken_rows_some_are_named(
 ) -> None:
     recorder = await claim()
     await recorder.record(working_transition(), *(message(n) for n in range(1, 51)))
-    say(location, "UPDATE entry SET body = 'nothing' WHERE kind = 'step'")
+    tamper_with(location, "UPDATE entry SET body = 'nothing' WHERE kind = 'step'")
     capsys.readouterr()
     assert await midwatch("db", "check", "--journal", location, "--json") == 1
     said = problems(capsys)
@@ -192,7 +194,7 @@ async def test_any_broken_row_is_named_by_a_check_and_the_rest_is_shown(
     await past.say(attempt, Lesson(text="Rounding goes last."))
     await past.end(attempt, Ending.DONE)
     first = "run" in statement or "task" in statement or "attempt" in statement
-    say(location, f"{statement} WHERE id = 1" if first else statement)
+    tamper_with(location, f"{statement} WHERE id = 1" if first else statement)
     capsys.readouterr()
     assert await midwatch("db", "check", "--journal", location, "--json") == 1
     assert problems(capsys) == [problem]
@@ -204,7 +206,7 @@ async def test_any_broken_row_is_named_by_a_check_and_the_rest_is_shown(
 async def test_a_lesson_that_is_broken_leaves_the_others(past: PastAttempts, location: str) -> None:
     attempt = await past.attempt()
     ids = [await past.say(attempt, Lesson(text=f"Lesson {n}.")) for n in range(6)]
-    say(location, "UPDATE entry SET body = '{' WHERE id IN (:a, :b)", a=ids[5], b=ids[4])
+    tamper_with(location, "UPDATE entry SET body = '{' WHERE id IN (:a, :b)", a=ids[5], b=ids[4])
     learned = Learned(past.journal)
     assert [each.id for each in await learned.lessons(limit=2)] == [ids[3], ids[2]]
     assert [each.id for each in await learned.lessons(before=ids[2], limit=9)] == ids[1::-1]
@@ -243,14 +245,14 @@ async def test_a_history_that_unpacks_without_an_end_is_named_in_bounded_memory(
         "asyncio.run(read())\n"
     )
     wrong = "message 0 of attempt 1 cannot be read: a history in the journal unpacks to more than"
-    done = await asyncio.to_thread(bounded, "-c", reading, location)
+    done = await asyncio.to_thread(run_bounded, "-c", reading, location)
     assert f"{wrong} {MOST_BYTES // 1024**2} MiB" in done.stderr
-    done = await asyncio.to_thread(bounded, "-c", PROGRAM, "db", "check", "--journal", location)
+    done = await asyncio.to_thread(run_bounded, "-c", PROGRAM, "db", "check", "--journal", location)
     assert (done.returncode, done.stderr) == (1, "")
     assert "unpacks to more than" in done.stdout
 
 
-def bounded(*words: str) -> "subprocess.CompletedProcess[str]":
+def run_bounded(*words: str) -> "subprocess.CompletedProcess[str]":
     """A process of Python with little memory."""
 
     def limit() -> None:

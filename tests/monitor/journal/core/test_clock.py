@@ -43,29 +43,31 @@ Build = Callable[..., Agent[None, str]]
 
 
 @pytest.fixture
-async def shared(postgres_journal: str) -> AsyncGenerator[Journal]:
+async def shared_journal(postgres_journal: str) -> AsyncGenerator[Journal]:
     async with await Journal.open(postgres_journal) as journal:
         yield journal
 
 
-def near(at: datetime, other: datetime) -> bool:
+def is_near(at: datetime, other: datetime) -> bool:
     return abs(at - other) < NEAR
 
 
 @pytest.mark.parametrize("minutes", [-10, 10])
-async def test_a_machine_tells_the_time_of_the_database(shared: Journal, minutes: int) -> None:
+async def test_a_machine_tells_the_time_of_the_database(
+    shared_journal: Journal, minutes: int
+) -> None:
     own = [now() + timedelta(minutes=minutes)]
-    clock = JournalClock(shared, lambda: own[-1])
+    clock = JournalClock(shared_journal, lambda: own[-1])
     assert await clock.tune()
-    assert near(clock(), await shared.now())
+    assert is_near(clock(), await shared_journal.now())
     assert abs(clock.ahead + timedelta(minutes=minutes)) < NEAR
     own.append(now() + timedelta(hours=1))
-    assert near(clock(), await shared.now())
+    assert is_near(clock(), await shared_journal.now())
 
 
-async def test_the_time_of_the_journal_never_goes_back(shared: Journal) -> None:
+async def test_the_time_of_the_journal_never_goes_back(shared_journal: Journal) -> None:
     passed = [0.0]
-    clock = JournalClock(shared, now, seconds=lambda: passed[-1])
+    clock = JournalClock(shared_journal, now, seconds=lambda: passed[-1])
     await clock.tune()
     passed.append(100.0)  # it runs too fast
     told = clock()
@@ -76,9 +78,11 @@ async def test_the_time_of_the_journal_never_goes_back(shared: Journal) -> None:
     assert told < clock() < told + timedelta(seconds=60)
 
 
-async def test_a_slow_answer_that_contradicts_nothing_changes_nothing(shared: Journal) -> None:
+async def test_a_slow_answer_that_contradicts_nothing_changes_nothing(
+    shared_journal: Journal,
+) -> None:
     passed = iter([0.0, 0.0, 0.0, 0.0, 90.0])
-    clock = JournalClock(shared, now, seconds=lambda: next(passed))
+    clock = JournalClock(shared_journal, now, seconds=lambda: next(passed))
     await clock.tune()
     before = clock.ahead
     await clock.tune()  # a minute and a half from the question to the answer
@@ -88,14 +92,14 @@ async def test_a_slow_answer_that_contradicts_nothing_changes_nothing(shared: Jo
 async def test_a_file_has_no_clock_of_its_own(journal: Journal, at: datetime) -> None:
     async with journal_clock(journal, lambda: at) as clock:
         assert clock() == at
-    assert near(await journal.now(), now())
+    assert is_near(await journal.now(), now())
 
 
 @pytest.mark.parametrize(("minutes", "told"), [(1, "clock is +60 s off the database's"), (0, "")])
 async def test_a_clock_that_is_far_off_is_told_once_at_the_start_and_no_other(
-    shared: Journal, caplog: pytest.LogCaptureFixture, minutes: int, told: str
+    shared_journal: Journal, caplog: pytest.LogCaptureFixture, minutes: int, told: str
 ) -> None:
-    async with journal_clock(shared, lambda: now() + timedelta(minutes=minutes)):
+    async with journal_clock(shared_journal, lambda: now() + timedelta(minutes=minutes)):
         assert told in caplog.text
         assert len(caplog.records) == minutes
 
@@ -105,19 +109,21 @@ async def test_a_clock_that_is_far_off_is_told_once_at_the_start_and_no_other(
 
 @pytest.mark.parametrize("off", [-TEN, TEN])
 async def test_somebody_elses_agent_is_recorded_by_the_databases_time(
-    worker: Build, postgres_journal: str, workspace: Path, shared: Journal, off: timedelta
+    worker: Build, postgres_journal: str, workspace: Path, shared_journal: Journal, off: timedelta
 ) -> None:
     watch = Watch(root=workspace, journal=postgres_journal, clock=lambda: now() + off)
     await worker([("put", {"path": "a.py", "text": "1"})]).run("Fix it.", capabilities=[watch])
-    entries = await shared.entries()
+    entries = await shared_journal.entries()
     assert entries[-1].record == ended(Ending.UNCHECKED, reason="the agent finished")
-    times = [(await shared.run(1)).started_at, *(entry.at for entry in entries)]
-    assert all(near(at, now()) for at in times)
+    times = [(await shared_journal.run(1)).started_at, *(entry.at for entry in entries)]
+    assert all(is_near(at, now()) for at in times)
     assert times == sorted(times)
 
 
 @pytest.fixture
-async def ahead(postgres_journal: str, monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Journal]:
+async def journal_ahead(
+    postgres_journal: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncGenerator[Journal]:
     """A journal in a database whose clock is ten minutes ahead of this machine's."""
     url = make_url(postgres_journal)
     plain = url.set(drivername="postgresql").render_as_string(hide_password=False)
@@ -152,22 +158,29 @@ OVER = ended(Ending.ERROR)
     ids=["tell", "approve", "reject", "retire", "learn", "forget"],
 )
 async def test_what_a_person_does_is_written_by_the_databases_time(
-    ahead: Journal, tmp_path: Path, record: Record, command: list[str]
+    journal_ahead: Journal, tmp_path: Path, record: Record, command: list[str]
 ) -> None:
-    id = await write(ahead, await _attempt(ahead, tmp_path), await ahead.now(), record)
+    id = await write(
+        journal_ahead, await _attempt(journal_ahead, tmp_path), await journal_ahead.now(), record
+    )
     assert await midwatch(*(word.format(id=id, project=tmp_path) for word in command)) == 0
-    times = [each.at for each in (*await ahead.entries(id), *await erasures(ahead))]
+    times = [each.at for each in (*await journal_ahead.entries(id), *await erasures(journal_ahead))]
     assert times
-    assert all(near(at, now() + TEN) for at in times)
+    assert all(is_near(at, now() + TEN) for at in times)
 
 
 @pytest.mark.matrix
-async def test_a_run_here_goes_by_the_databases_time(ahead: Journal, tmp_path: Path) -> None:
+async def test_a_run_here_goes_by_the_databases_time(
+    journal_ahead: Journal, tmp_path: Path
+) -> None:
     (tmp_path / "done.py").write_text(_MODEL)
     (tmp_path / "tasks.yaml").write_text(_TASKS)
     (tmp_path / "midwatch.yaml").write_text("run: {sandbox: auto}")  # some machines have none
     words = [sys.executable, "-c", PROGRAM, "run", "tasks.yaml", "--headless"]
     process = await asyncio.create_subprocess_exec(*words, cwd=tmp_path)
     assert await process.wait() == 0
-    times = [(await ahead.run(1)).started_at, *(each.at for each in await ahead.entries())]
-    assert all(near(at, now() + TEN) for at in times)
+    times = [
+        (await journal_ahead.run(1)).started_at,
+        *(each.at for each in await journal_ahead.entries()),
+    ]
+    assert all(is_near(at, now() + TEN) for at in times)

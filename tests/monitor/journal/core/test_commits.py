@@ -137,7 +137,7 @@ async def test_a_person_opens_a_task_again_and_no_late_word(
 ALERTS = (r.AlertKey(rule="cycle"), r.AlertKey(rule="repeated_edits", subject="a.py"))
 
 
-async def opened(
+async def open_escalation(
     journal: Journal, attempt: r.Attempt, guard: int | None = None
 ) -> r.Escalation | None:
     of, task, at = attempt.id, attempt.task, attempt.started_at
@@ -146,15 +146,17 @@ async def opened(
     )
 
 
-async def moved(journal: Journal, attempt: r.Attempt, to: r.EscalationState, id_: int = 1) -> None:
+async def set_state(
+    journal: Journal, attempt: r.Attempt, to: r.EscalationState, id_: int = 1
+) -> None:
     record = r.Escalation(id=id_, attempt=attempt.id, state=to, alerts=ALERTS, reason="stuck")
     await journal.commit(make.commit(attempt, record))
 
 
 async def test_only_one_of_many_is_opened_and_stored(journal: Journal, attempt: r.Attempt) -> None:
     with pytest.raises(StaleIncarnationError, match="attempt 1 is watched at incarnation None"):
-        await opened(journal, attempt, guard=1)
-    answers = await asyncio.gather(*(opened(journal, attempt) for _ in range(20)))
+        await open_escalation(journal, attempt, guard=1)
+    answers = await asyncio.gather(*(open_escalation(journal, attempt) for _ in range(20)))
     (escalation,) = [each for each in answers if each]
     assert escalation == r.Escalation(
         id=1, attempt=attempt.id, state=r.EscalationState.OPEN, alerts=ALERTS, reason="stuck"
@@ -166,15 +168,15 @@ async def test_only_one_of_many_is_opened_and_stored(journal: Journal, attempt: 
 async def test_an_answered_one_is_in_the_way_until_closed(
     journal: Journal, attempt: r.Attempt
 ) -> None:
-    first = await opened(journal, attempt)
-    await moved(journal, attempt, r.EscalationState.ANSWERED)
-    assert await opened(journal, attempt) is None
+    first = await open_escalation(journal, attempt)
+    await set_state(journal, attempt, r.EscalationState.ANSWERED)
+    assert await open_escalation(journal, attempt) is None
     at = attempt.started_at
     other = await journal.add_attempt(task=attempt.task, number=2, at=at, **make.WHOSE)
-    assert await opened(journal, other)
-    await moved(journal, attempt, r.EscalationState.CLOSED)
+    assert await open_escalation(journal, other)
+    await set_state(journal, attempt, r.EscalationState.CLOSED)
     assert first is not None
-    assert await opened(journal, attempt) == replace(first, id=3)
+    assert await open_escalation(journal, attempt) == replace(first, id=3)
 
 
 @pytest.mark.parametrize(
@@ -189,8 +191,8 @@ async def test_an_answered_one_is_in_the_way_until_closed(
 async def test_an_escalation_is_answered_once_and_closed_once(
     first: r.EscalationState, then: r.EscalationState, journal: Journal, attempt: r.Attempt
 ) -> None:
-    await opened(journal, attempt)
-    await moved(journal, attempt, first)
+    await open_escalation(journal, attempt)
+    await set_state(journal, attempt, first)
     with pytest.raises(StaleIncarnationError, match=f"escalation 1 is already {first}"):
-        await moved(journal, attempt, then)
+        await set_state(journal, attempt, then)
     assert len(await journal.entries(kinds=[r.Escalation])) == 2

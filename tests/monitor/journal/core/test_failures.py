@@ -43,7 +43,7 @@ def pragma(store: Store, text: str) -> None:
         connection.exec_driver_sql(f"PRAGMA {text}")
 
 
-async def held_writer(store: Store) -> tuple[DatabaseWriter, threading.Event]:
+async def make_busy_writer(store: Store) -> tuple[DatabaseWriter, threading.Event]:
     """A writer that is in a transaction of its own until the event is set."""
     writer = DatabaseWriter(writing(store), name="it", max_batch=10)
     begun, go = threading.Event(), threading.Event()
@@ -58,8 +58,8 @@ async def held_writer(store: Store) -> tuple[DatabaseWriter, threading.Event]:
 
 
 async def test_what_waits_shares_one_transaction_up_to_a_limit(store: Store, at: datetime) -> None:
-    writer, go = await held_writer(store)
-    rest = [writer.submit(lambda c: adding(c, at)) for _ in range(25)]
+    writer, go = await make_busy_writer(store)
+    rest = [writer.submit(lambda c: add_run(c, at)) for _ in range(25)]
     go.set()
     assert [(await each).id for each in rest] == list(range(1, 26))
     await asyncio.to_thread(writer.close)
@@ -67,18 +67,18 @@ async def test_what_waits_shares_one_transaction_up_to_a_limit(store: Store, at:
     assert writer.transactions == 1 + 3
 
 
-def adding(connection: Connection, at: datetime) -> Run:
+def add_run(connection: Connection, at: datetime) -> Run:
     return work.add_run(connection, source="", settings="", at=at)
 
 
 async def test_a_failed_group_is_undone_and_done_again_in_parts(store: Store, at: datetime) -> None:
-    def broken(connection: Connection) -> None:
-        adding(connection, at)
+    def add_and_fail(connection: Connection) -> None:
+        add_run(connection, at)
         raise LookupError("mine alone")
 
-    writer, go = await held_writer(store)
-    good, gone, fine = (writer.submit(lambda c: adding(c, at)) for _ in range(3))
-    bad = writer.submit(broken)
+    writer, go = await make_busy_writer(store)
+    good, gone, fine = (writer.submit(lambda c: add_run(c, at)) for _ in range(3))
+    bad = writer.submit(add_and_fail)
     assert gone.cancel()  # what nobody awaits any more is not begun
     go.set()
     with pytest.raises(LookupError):
@@ -125,12 +125,12 @@ def test_closing_a_reader_waits_for_no_answer_that_does_not_come(store: Store) -
     assert store.reading is not None
     asked, cut = threading.Event(), threading.Event()
 
-    def stuck(_: Connection) -> bool:
+    def wait_until_cut(_: Connection) -> bool:
         asked.set()
         return cut.wait(60)
 
     reader = DatabaseReader(store.reading, name="it", patience=OutageWait(0))
-    answer = reader.submit(stuck, threading.Event())
+    answer = reader.submit(wait_until_cut, threading.Event())
     assert asked.wait(60)
     reader.close(cut.set)
     assert answer.result(0)

@@ -22,11 +22,11 @@ pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 Settled = list[tuple[r.Entry, ...] | BaseException]
 
 
-async def settled(journal: Journal, commits: Sequence[r.Commit]) -> Settled:
+async def commit_all(journal: Journal, commits: Sequence[r.Commit]) -> Settled:
     return await asyncio.gather(*map(journal.commit, commits), return_exceptions=True)
 
 
-async def settled_together(journal: Journal, commits: Sequence[r.Commit]) -> tuple[Settled, int]:
+async def commit_together(journal: Journal, commits: Sequence[r.Commit]) -> tuple[Settled, int]:
     """What becomes of commits that all wait when the writer comes, and in how many transactions."""
     begun, go = Event(), Event()
 
@@ -37,7 +37,7 @@ async def settled_together(journal: Journal, commits: Sequence[r.Commit]) -> tup
     before = journal.transactions + 1
     holding = asyncio.create_task(journal.write(hold))
     await asyncio.to_thread(begun.wait, 10)
-    asked = asyncio.create_task(settled(journal, commits))
+    asked = asyncio.create_task(commit_all(journal, commits))
     for _ in range(3):  # it begins, so do those who commit, and all of them have asked
         await asyncio.sleep(0)
     go.set()
@@ -62,7 +62,7 @@ async def test_commits_at_once_are_one_transaction_of_many(
     journal: Journal, attempt: r.Attempt
 ) -> None:
     commits = [commit(attempt, message(n), message(n + 1), seq=n) for n in range(1, 101, 2)]
-    outcomes, transactions = await settled_together(journal, commits)
+    outcomes, transactions = await commit_together(journal, commits)
     assert transactions == 1
     assert outcomes == [
         tuple(await journal.entries(id_, kinds=[r.Step], limit=2)) for id_ in range(2, 102, 2)
@@ -87,7 +87,7 @@ async def test_a_refused_commit_harms_none_beside_it(journal: Journal, attempt: 
         r.Commit(attempt=attempt.id, messages=(*HISTORY, r.Message(index=1, body=b"2"))),
         r.Commit(),
     ]
-    outcomes = await settled(journal, commits)
+    outcomes = await commit_all(journal, commits)
     kinds = [type(each) for each in outcomes]
     stale = StaleIncarnationError
     assert kinds == [tuple, stale, JournalError, JournalError, stale, tuple, stale, tuple]
@@ -102,7 +102,7 @@ async def test_a_refused_commit_harms_none_beside_it(journal: Journal, attempt: 
 async def test_a_bad_commit_costs_few_transactions(journal: Journal, attempt: r.Attempt) -> None:
     commits = [commit(attempt, message(n), seq=n) for n in range(1, 129)]
     commits[77] = commit(attempt, message(1), seq=1)
-    outcomes, transactions = await settled_together(journal, commits)
+    outcomes, transactions = await commit_together(journal, commits)
     assert [type(each) for each in outcomes].count(StaleIncarnationError) == 1
     assert transactions == 7  # halves of 64, 32, 16 … and 1 beside the bad one
     stored = [each.record for each in await journal.entries(kinds=[r.Step])]
@@ -112,7 +112,7 @@ async def test_a_bad_commit_costs_few_transactions(journal: Journal, attempt: r.
 async def test_a_commit_sees_what_those_before_it_did(journal: Journal, attempt: r.Attempt) -> None:
     over = commit(attempt, transition(r.Lifecycle.CANCELED))
     late = commit(attempt, transition(r.Lifecycle.COMPLETED))
-    first, second = await settled(journal, [over, late])
+    first, second = await commit_all(journal, [over, late])
     assert isinstance(first, tuple)
     assert isinstance(second, StaleIncarnationError)
 
@@ -172,15 +172,15 @@ async def attempts(journal: Journal, attempt: r.Attempt) -> list[r.Attempt]:
     return [attempt, *more]
 
 
-def held(attempt: r.Attempt, **held: int) -> r.Commit:
+def make_commit(attempt: r.Attempt, **held: int) -> r.Commit:
     return commit(attempt, message(), **held)
 
 
-async def fates(journal: Journal, commits: Sequence[r.Commit]) -> list[str]:
+async def commit_results(journal: Journal, commits: Sequence[r.Commit]) -> list[str]:
     """What became of each: which attempt it wrote of, or why it is refused."""
     return [
         str(each) if isinstance(each, BaseException) else f"wrote {each[0].attempt}"
-        for each in await settled(journal, commits)
+        for each in await commit_all(journal, commits)
     ]
 
 
@@ -191,16 +191,16 @@ async def test_each_commit_needs_its_own_lease_and_guard(
     leases = MonitorLeases(journal, clock=lambda: datetime.now(UTC))
     await leases.take([one.id, two.id], holder="it", seconds=60)
     given = [
-        held(one, incarnation=2, guard=1),
-        held(two, incarnation=1),
-        held(one, incarnation=1, guard=2),
-        held(three, incarnation=3),
-        held(two, incarnation=2),
-        held(two, guard=2),
-        held(three, guard=1),
+        make_commit(one, incarnation=2, guard=1),
+        make_commit(two, incarnation=1),
+        make_commit(one, incarnation=1, guard=2),
+        make_commit(three, incarnation=3),
+        make_commit(two, incarnation=2),
+        make_commit(two, guard=2),
+        make_commit(three, guard=1),
     ]
     process, monitor = ": another process has taken it over", ": another monitor has taken it over"
-    assert await fates(journal, given) == [
+    assert await commit_results(journal, given) == [
         f"wrote {one.id}",
         f"attempt {two.id} is at incarnation 2, not 1{process}",
         f"attempt {one.id} is at incarnation 2, not 1{process}",
@@ -216,10 +216,10 @@ async def test_a_lease_counts_from_when_it_changes_hands(
 ) -> None:
     one, *_ = attempts
     wrote, number, stale, wrote_again = await asyncio.gather(
-        journal.commit(held(one, incarnation=2)),
+        journal.commit(make_commit(one, incarnation=2)),
         journal.claim(one.id, holder="other", at=one.started_at),
-        journal.commit(held(one, incarnation=2)),
-        journal.commit(held(one, incarnation=3)),
+        journal.commit(make_commit(one, incarnation=2)),
+        journal.commit(make_commit(one, incarnation=3)),
         return_exceptions=True,
     )
     assert [type(wrote), number, type(wrote_again)] == [tuple, 3, tuple]

@@ -31,7 +31,7 @@ def execute(file: Path, *statements: str) -> None:
     connection.close()
 
 
-async def filled(file: Path, at: datetime) -> Run:
+async def make_journal(file: Path, at: datetime) -> Run:
     async with await Journal.open(file) as journal:
         return await journal.add_run(source="tasks.yaml", settings="{}", at=at)
 
@@ -40,7 +40,7 @@ async def test_the_folder_is_made_and_kept_out_of_git_unless_it_has_another_name
     journal_file: Path, tmp_path: Path, at: datetime
 ) -> None:
     for file in (journal_file, tmp_path / "deep" / "journal.db"):
-        await filled(file, at)
+        await make_journal(file, at)
     assert (journal_file.parent / ".gitignore").read_text() == "*\n"
     assert not (tmp_path / "deep" / ".gitignore").exists()
 
@@ -62,7 +62,7 @@ async def test_the_file_of_another_program_is_left_as_it_is(tmp_path: Path, word
 async def test_what_was_written_is_there_at_the_next_opening(
     journal_file: Path, at: datetime, how: dict[str, Any], place: str
 ) -> None:
-    run = await filled(journal_file, at)
+    run = await make_journal(journal_file, at)
     async with await Journal.open(place.format(journal_file), **how) as journal:
         assert await journal.runs() == [run]
 
@@ -108,7 +108,7 @@ async def test_a_folder_is_no_journal_and_a_file_no_folder(tmp_path: Path) -> No
 
 
 async def test_a_newer_journal_is_used_if_it_allows_that(journal_file: Path, at: datetime) -> None:
-    run = await filled(journal_file, at)
+    run = await make_journal(journal_file, at)
     execute(journal_file, "UPDATE alembic_version SET version_num = '9999'")
     async with await Journal.open(journal_file) as journal:
         assert await journal.runs() == [run]
@@ -119,7 +119,7 @@ async def test_a_newer_journal_is_used_if_it_allows_that(journal_file: Path, at:
 
 
 async def test_a_file_that_was_cut_is_damaged(journal_file: Path, at: datetime) -> None:
-    await filled(journal_file, at)
+    await make_journal(journal_file, at)
     os.truncate(journal_file, 40_000)
     with pytest.raises(JournalCorruptError, match="damaged"):
         await Journal.open(journal_file)
@@ -145,7 +145,9 @@ async def test_an_empty_file_becomes_one_by_who_may_make_it(tmp_path: Path, at: 
     file.touch()
     with pytest.raises(JournalAccessError, match="is empty: `midwatch run FILE` creates a journal"):
         await Journal.open_to_read(file)
-    assert await filled(file, at) == Run(id=1, started_at=at, source="tasks.yaml", settings="{}")
+    assert await make_journal(file, at) == Run(
+        id=1, started_at=at, source="tasks.yaml", settings="{}"
+    )
 
 
 async def test_a_closed_journal_says_so(journal_file: Path, at: datetime) -> None:

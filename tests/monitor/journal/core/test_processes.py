@@ -31,13 +31,13 @@ asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
 """
 
 
-async def started(program: str, location: str, *arguments: str) -> Process:
+async def start_process(program: str, location: str, *arguments: str) -> Process:
     return await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, location, *arguments, stdout=PIPE, stderr=PIPE
     )
 
 
-async def finished(process: Process) -> list[int]:
+async def wait_for_ids(process: Process) -> list[int]:
     """The ids that it printed."""
     out, errors = await asyncio.wait_for(process.communicate(), 300)
     assert process.returncode == 0, errors.decode()
@@ -51,7 +51,7 @@ async def faults(journal: Journal) -> dict[int, Entry]:
 async def test_a_killed_process_loses_nothing_that_was_acknowledged(
     journal: Journal, attempt: Attempt, location: str
 ) -> None:
-    process = await started(WRITER, location, "doomed", "1000000")
+    process = await start_process(WRITER, location, "doomed", "1000000")
     assert process.stdout is not None
     said = [int(await asyncio.wait_for(process.stdout.readline(), 300)) for _ in range(50)]
     process.send_signal(signal.SIGKILL)
@@ -69,8 +69,10 @@ async def test_a_killed_process_loses_nothing_that_was_acknowledged(
 async def test_a_follower_of_several_processes_misses_nothing(
     journal: Journal, attempt: Attempt, location: str
 ) -> None:
-    processes = [await started(WRITER, location, name, "60") for name in ("one", "two", "three")]
-    written = asyncio.gather(*map(finished, processes))
+    processes = [
+        await start_process(WRITER, location, name, "60") for name in ("one", "two", "three")
+    ]
+    written = asyncio.gather(*map(wait_for_ids, processes))
     seen: list[int] = []
     last = await journal.last_id()
     while not written.done() or await journal.last_id() > last:

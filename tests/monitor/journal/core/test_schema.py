@@ -49,8 +49,8 @@ def test_tables_made_at_once_are_those_of_the_migrations(places: tuple[str, str]
         config = alembic_config()
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
-    made = drawn(at_once)
-    assert made == drawn(migrated)
+    made = read_schema(at_once)
+    assert made == read_schema(migrated)
     assert made.get("numbered", NUMBERED) == NUMBERED
 
 
@@ -58,7 +58,7 @@ NUMBERED = {"project", "run", "task", "attempt", "entry", "escalation", "erasure
 """Tables of which SQLite gives no id twice."""
 
 
-def drawn(engine: Engine) -> dict[str, Any]:
+def read_schema(engine: Engine) -> dict[str, Any]:
     """Tables with their columns, keys, constraints and indexes, and what they begin with."""
     with engine.connect() as connection:
         look = inspect(connection)

@@ -33,10 +33,10 @@ def migrate(location: str, to: str, move: Callable[[Config, str], None] = comman
         config.attributes["connection"] = connection
         move(config, to)
 
-    on(location, work)
+    run_on(location, work)
 
 
-def on(location: str, work: Callable[[Connection], T]) -> T:
+def run_on(location: str, work: Callable[[Connection], T]) -> T:
     store = connect(location, Access.CREATE, Synchronous.NORMAL)
     assert store.writing is not None
     with transaction(store.writing) as connection:
@@ -45,36 +45,36 @@ def on(location: str, work: Callable[[Connection], T]) -> T:
     return done
 
 
-def bring_up(location: str) -> None:
+def upgrade_journal(location: str) -> None:
     store = connect(location, Access.WRITE, Synchronous.NORMAL)
     upgrade(store)
     store.close()
 
 
 @pytest.fixture(params=DATABASES)
-def old(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def old_journal(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """A journal of the first tables: three tasks, the first with attempts that ended."""
     served = request.param == "postgresql"
     place = request.getfixturevalue("postgres") if served else str(tmp_path / "journal.db")
     migrate(place, "0001")
-    on(place, _fill)
+    run_on(place, _fill)
     return place
 
 
 def _fill(connection: Connection) -> None:
-    def put(table: str, **values: object) -> None:
+    def insert_row(table: str, **values: object) -> None:
         names = ", ".join(values)
         words = text(
             f"INSERT INTO {table} ({names}) VALUES ({', '.join(map(':{}'.format, values))})"
         )
         connection.execute(words, values)
 
-    put("run", id=1, started_at=AT, source="tasks.yaml", settings="{}")
+    insert_row("run", id=1, started_at=AT, source="tasks.yaml", settings="{}")
     for id, spec in enumerate(({"workspace": "/repo"}, {"workspace": None}, "no object"), 1):
-        put("task", id=id, run=1, name=f"task-{id}", title="", spec=json.dumps(spec))
+        insert_row("task", id=id, run=1, name=f"task-{id}", title="", spec=json.dumps(spec))
     for id, task in ((1, 1), (2, 1), (3, 2)):
         named = {"worker": "w", "model": "m", "node": "n", "workspace": "/w"}
-        put("attempt", id=id, task=task, number=id, started_at=AT, **named)
+        insert_row("attempt", id=id, task=task, number=id, started_at=AT, **named)
     said: list[tuple[str, int, int, dict[str, object]]] = [
         ("attempt_state", 1, 1, {"lifecycle": "working"}),
         ("attempt_state", 1, 1, {"lifecycle": "failed", "reason": "", "ending": Ending.STUCK}),
@@ -84,13 +84,15 @@ def _fill(connection: Connection) -> None:
         ("feedback", 1, 2, {"accepted": False, "comment": "", "origin": "automatic"}),
     ]
     for kind, task, attempt, body in said:
-        put("entry", at=AT, kind=kind, task=task, attempt=attempt, body=json.dumps(body))
+        insert_row("entry", at=AT, kind=kind, task=task, attempt=attempt, body=json.dumps(body))
     go_on_after(connection, {"run": 1, "task": 3, "attempt": 3})
 
 
-async def test_the_tasks_of_an_older_journal_get_their_project_and_still_teach(old: str) -> None:
-    bring_up(old)
-    async with await Journal.open(old) as journal:
+async def test_the_tasks_of_an_older_journal_get_their_project_and_still_teach(
+    old_journal: str,
+) -> None:
+    upgrade_journal(old_journal)
+    async with await Journal.open(old_journal) as journal:
         assert [each.project for each in await journal.tasks(1)] == ["/repo", "", ""]
         assert await Learned(journal).projects() == ["/repo"]
         assert len(await journal.entries()) == 6
@@ -126,37 +128,41 @@ def test_commands_that_find_an_older_file_name_the_one_that_upgrades_it(
 
 def revision(location: str) -> str:
     query = text("SELECT version_num FROM alembic_version")
-    return on(location, lambda connection: connection.execute(query).scalar_one())
+    return run_on(location, lambda connection: connection.execute(query).scalar_one())
 
 
-async def test_who_reads_leaves_an_older_journal_and_who_writes_upgrades_a_file(old: str) -> None:
+async def test_who_reads_leaves_an_older_journal_and_who_writes_upgrades_a_file(
+    old_journal: str,
+) -> None:
     with pytest.raises(JournalError, match="written by an older Midwatch"):
-        await Journal.open_to_read(old)
-    assert revision(old) == "0001"
-    if "://" in old:
+        await Journal.open_to_read(old_journal)
+    assert revision(old_journal) == "0001"
+    if "://" in old_journal:
         with pytest.raises(JournalError, match="run `midwatch db upgrade`"):
-            await Journal.open(old)
+            await Journal.open(old_journal)
     else:
-        async with await Journal.open(old) as journal:
+        async with await Journal.open(old_journal) as journal:
             assert len(await journal.entries()) == 6
 
 
-async def test_back_at_the_first_tables_the_log_holds_everything(old: str) -> None:
-    bring_up(old)
-    migrate(old, "0001", command.downgrade)
-    found = on(old, lambda connection: set(inspect(connection).get_table_names()))
+async def test_back_at_the_first_tables_the_log_holds_everything(old_journal: str) -> None:
+    upgrade_journal(old_journal)
+    migrate(old_journal, "0001", command.downgrade)
+    found = run_on(old_journal, lambda connection: set(inspect(connection).get_table_names()))
     assert not {"lesson", "lesson_text", "project", "receipt"} & found
     query = text("SELECT count(*) FROM entry")
-    assert on(old, lambda connection: connection.execute(query).scalar()) == 6
+    assert run_on(old_journal, lambda connection: connection.execute(query).scalar()) == 6
 
 
-async def test_a_journal_of_the_version_before_is_read_and_once_upgraded_written(old: str) -> None:
-    migrate(old, "0003")
-    async with await Journal.open_to_read(old) as journal:
+async def test_a_journal_of_the_version_before_is_read_and_once_upgraded_written(
+    old_journal: str,
+) -> None:
+    migrate(old_journal, "0003")
+    async with await Journal.open_to_read(old_journal) as journal:
         assert len(await journal.entries()) == 6
-    assert revision(old) == "0003"
-    bring_up(old)
-    async with await Journal.open(old) as one, await Journal.open(old) as other:
+    assert revision(old_journal) == "0003"
+    upgrade_journal(old_journal)
+    async with await Journal.open(old_journal) as one, await Journal.open(old_journal) as other:
         secret = SECRETS["github token"]
         assert one.masker.text(secret) == other.masker.text(secret) != secret
 
@@ -166,6 +172,6 @@ def test_every_journal_has_a_key_of_its_own_that_stays(tmp_path: Path) -> None:
     keys: list[str] = []
     for name in ("one.db", "other.db", "one.db"):
         migrate(str(tmp_path / name), "head")
-        keys.append(on(str(tmp_path / name), lambda c: str(c.execute(query).scalar_one())))
+        keys.append(run_on(str(tmp_path / name), lambda c: str(c.execute(query).scalar_one())))
     assert keys[0] == keys[2] != keys[1]
     assert {len(key) for key in keys} == {64}

@@ -29,7 +29,7 @@ async def begin(
     return await journal.add_attempt(task=task.id, number=1, at=at, **WHOSE)
 
 
-async def say(journal: Journal, of: Attempt, record: Record) -> int:
+async def write_record(journal: Journal, of: Attempt, record: Record) -> int:
     (entry,) = await journal.commit(commit(of, record))
     return entry.id
 
@@ -110,7 +110,7 @@ async def test_unfinished_is_what_nobody_watched_to_its_end(journal: Journal, at
     works, ended, unjudged, judged = [await begin(journal, at) for _ in range(4)]
     await begin(journal, at, supervised_by=SupervisedBy.PROCESS)
     for each in (ended, unjudged, judged):
-        await say(journal, each, OVER)
+        await write_record(journal, each, OVER)
     await monitor_leases.take([unjudged.id, judged.id], holder="a", seconds=60)
     await monitor_leases.finish([judged.id, unjudged.id], holder="b")
     await monitor_leases.finish([judged.id], holder="a")
@@ -128,10 +128,10 @@ async def test_news_is_the_newest_of_each_kind_and_no_more(journal: Journal, at:
         await begin(journal, at, supervised_by=SupervisedBy.PROCESS),
     )
     before = await MonitorLeases(journal).news(0)
-    await say(journal, mine, transition())
-    newest = await say(journal, mine, transition())
-    last = await say(journal, mine, feedback())
-    await say(journal, other, feedback())
+    await write_record(journal, mine, transition())
+    newest = await write_record(journal, mine, transition())
+    last = await write_record(journal, mine, feedback())
+    await write_record(journal, other, feedback())
     news = await MonitorLeases(journal).news(before.last)
     assert news.last == await journal.last_id()
     assert news.hints == {

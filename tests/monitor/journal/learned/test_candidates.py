@@ -19,16 +19,16 @@ from midwatch_stage.harness import PastAttempts
 RARE = "kubernetes deployment manifest namespace ingress controller certificate rotation operator"
 
 
-async def found(past: PastAttempts, wanted: LearnedQuery, *, limit: int = 50) -> list[str]:
+async def find_texts(past: PastAttempts, wanted: LearnedQuery, *, limit: int = 50) -> list[str]:
     candidates = await past.learned.candidates(wanted, limit=limit)
     return [each.known.lesson.text for each in candidates]
 
 
-async def alike(past: PastAttempts, text: str, project: str = "shop") -> list[str]:
-    return await found(past, LearnedQuery(project=project, text=text))
+async def find_texts_like(past: PastAttempts, text: str, project: str = "shop") -> list[str]:
+    return await find_texts(past, LearnedQuery(project=project, text=text))
 
 
-async def told(
+async def write_lessons(
     past: PastAttempts, *lessons: Lesson, task: str = "other", project: str = "shop"
 ) -> int:
     return await past.say(await past.attempt(project, task=task), *lessons)
@@ -45,17 +45,17 @@ EVERY_WAY = {
 @pytest.mark.parametrize("way", EVERY_WAY)
 async def test_r17_each_way_finds_its_own_in_its_project(past: PastAttempts, way: str) -> None:
     lesson = Lesson(text="Rounding goes last.", tags=("Money",), files=("shop/total.py",))
-    await told(past, lesson, task="fix", project="bank")
-    await told(past, lesson, task="fix")
+    await write_lessons(past, lesson, task="fix", project="bank")
+    await write_lessons(past, lesson, task="fix")
     odd = Lesson(
         text="Elsewhere.", tags=("file", "shop/total.py"), files=("shop/Total.py", "money")
     )
-    await told(past, odd)
+    await write_lessons(past, odd)
     wanted = LearnedQuery(project="shop", **{way: EVERY_WAY[way]})  # pyright: ignore[reportArgumentType]
     (candidate,) = await past.learned.candidates(wanted)
     assert (candidate.known.lesson, candidate.known.project) == (lesson, "shop")
     assert (candidate.bm25 > 0) is (way == "text")
-    assert await found(past, replace(wanted, project="nobody")) == []
+    assert await find_texts(past, replace(wanted, project="nobody")) == []
 
 
 async def test_r71_what_is_obsolete_is_found_in_no_way(past: PastAttempts) -> None:
@@ -65,34 +65,34 @@ async def test_r71_what_is_obsolete_is_found_in_no_way(past: PastAttempts) -> No
     wanted = LearnedQuery(project="shop", **EVERY_WAY)  # pyright: ignore[reportArgumentType]
     for _ in range(2):
         await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RETIRED))
-        assert await found(past, wanted) == []
+        assert await find_texts(past, wanted) == []
     await past.say(attempt, LessonMark(lesson=id, act=LessonAct.RESTORED))
-    assert await found(past, wanted) == ["Rounding."]
+    assert await find_texts(past, wanted) == ["Rounding."]
 
 
 async def test_every_way_has_its_place_where_there_are_too_many(past: PastAttempts) -> None:
     many = [Lesson(text=f"task {number}") for number in range(30)]
-    await told(past, *many, task="fix")
-    await told(past, Lesson(text="tagged", tags=("money",)))
-    await told(past, Lesson(text="rounding"))
+    await write_lessons(past, *many, task="fix")
+    await write_lessons(past, Lesson(text="tagged", tags=("money",)))
+    await write_lessons(past, Lesson(text="rounding"))
     wanted = LearnedQuery(project="shop", task="fix", tags=("money",), text="rounding")
-    assert await found(past, wanted, limit=4) == ["task 29", "tagged", "rounding", "task 28"]
+    assert await find_texts(past, wanted, limit=4) == ["task 29", "tagged", "rounding", "task 28"]
 
 
 async def test_r29_more_tags_in_common_come_first_in_any_letters(past: PastAttempts) -> None:
     for tags in (("api", "Billing"), ("API",), ("billing",), ("ui",), ()):
-        await told(past, Lesson(text=" ".join(tags), tags=tags))
+        await write_lessons(past, Lesson(text=" ".join(tags), tags=tags))
     wanted = LearnedQuery(project="shop", tags=("API", "billing"))
-    assert await found(past, wanted) == ["api Billing", "billing", "API"]
-    assert await found(past, replace(wanted, tags=())) == []
+    assert await find_texts(past, wanted) == ["api Billing", "billing", "API"]
+    assert await find_texts(past, replace(wanted, tags=())) == []
 
 
 async def test_what_stands_in_the_text_weighs_more(past: PastAttempts) -> None:
-    await told(past, Lesson(text="One two tag.", tags=("rounding",)))
-    await told(past, Lesson(text="One two insight.", insights=("Rounding.",)))
-    await told(past, Lesson(text="Rounding two three."))
+    await write_lessons(past, Lesson(text="One two tag.", tags=("rounding",)))
+    await write_lessons(past, Lesson(text="One two insight.", insights=("Rounding.",)))
+    await write_lessons(past, Lesson(text="Rounding two three."))
     texts = ["Rounding two three.", "One two insight.", "One two tag."]
-    assert await alike(past, "rounding") == texts
+    assert await find_texts_like(past, "rounding") == texts
 
 
 ODD = ['"', "'", "AND OR NOT NEAR", 'a" OR "b', "text:x", "-x", "^y*", "\0 nul", "p1:*", "日本 ☃ é"]
@@ -100,9 +100,9 @@ ODD = ['"', "'", "AND OR NOT NEAR", 'a" OR "b', "text:x", "-x", "^y*", "\0 nul",
 
 @pytest.mark.parametrize("text", [*ODD, 'a\'b\\c "d" & | ! ( ) : * <-> %s :x'])
 async def test_no_text_is_too_odd_to_be_searched_for(past: PastAttempts, text: str) -> None:
-    await told(past, Lesson(text=f"Rounding {text}", tags=(text,)))
+    await write_lessons(past, Lesson(text=f"Rounding {text}", tags=(text,)))
     wanted = LearnedQuery(project="shop", text=f"{text} rounding", tags=(text,), files=(text,))
-    assert len(await found(past, wanted)) == 1
+    assert len(await find_texts(past, wanted)) == 1
 
 
 WRITTEN = {
@@ -126,28 +126,32 @@ WRITTEN = {
 
 async def test_words_are_found_however_they_are_written(past: PastAttempts) -> None:
     for number, (text, asked) in enumerate(WRITTEN.items()):
-        await told(past, Lesson(text=text), Lesson(text="Prufung Else"), project=f"p{number}")
+        await write_lessons(
+            past, Lesson(text=text), Lesson(text="Prufung Else"), project=f"p{number}"
+        )
         for wanted in asked:
-            assert await alike(past, wanted, f"p{number}") == [text], (text, wanted)
+            assert await find_texts_like(past, wanted, f"p{number}") == [text], (text, wanted)
 
 
 async def test_rare_words_of_another_project_push_out_none_of_ones_own(past: PastAttempts) -> None:
     own = [Lesson(text=f"Invoices were rounded by line {number}.") for number in range(5)]
-    await told(past, Lesson(text=f"{RARE} webhook"), project="bank")
-    await told(past, *own)
-    assert len(await alike(past, f"invoices rounded {RARE} webhook")) == 5
+    await write_lessons(past, Lesson(text=f"{RARE} webhook"), project="bank")
+    await write_lessons(past, *own)
+    assert len(await find_texts_like(past, f"invoices rounded {RARE} webhook")) == 5
 
 
 async def test_words_that_nobody_used_push_out_none_that_somebody_did(past: PastAttempts) -> None:
-    await told(past, Lesson(text="Totals are cents."))
-    assert await alike(past, f"{RARE} authentication: fix the totals") == ["Totals are cents."]
+    await write_lessons(past, Lesson(text="Totals are cents."))
+    assert await find_texts_like(past, f"{RARE} authentication: fix the totals") == [
+        "Totals are cents."
+    ]
 
 
 async def test_the_words_of_many_lessons_give_way_to_those_of_few(past: PastAttempts) -> None:
     common = [f"everywhere{number}" for number in range(MOST_WORDS)]
     many = [Lesson(text=" ".join(common)) for _ in range(3)]
-    await told(past, *many, Lesson(text="Rare."))
-    assert "Rare." in await alike(past, " ".join((*common, "rare")))
+    await write_lessons(past, *many, Lesson(text="Rare."))
+    assert "Rare." in await find_texts_like(past, " ".join((*common, "rare")))
 
 
 @pytest.mark.parametrize("others", [0, 3, 50])

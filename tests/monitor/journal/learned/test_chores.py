@@ -15,12 +15,14 @@ EDITED = r.Feedback(
 PENDING = r.Fact(text="The build takes long.", state=r.FactState.PENDING)
 
 
-async def left(past: PastAttempts, *, tries: int = 3, attempt: int | None = None) -> list[r.Chore]:
+async def remaining_chores(
+    past: PastAttempts, *, tries: int = 3, attempt: int | None = None
+) -> list[r.Chore]:
     chores = await past.learned.chores(tries=tries, attempt=attempt)
     return [each.chore for each in chores]
 
 
-def tried(about: int, chore: r.Chore, state: r.StudyState = r.StudyState.FAILED) -> r.Study:
+def make_study(about: int, chore: r.Chore, state: r.StudyState = r.StudyState.FAILED) -> r.Study:
     return r.Study(about=about, chore=chore, state=state)
 
 
@@ -37,9 +39,9 @@ async def test_an_ended_attempt_is_summed_up_and_a_failed_one_teaches(
     past: PastAttempts, ending: r.Ending, chores: list[r.Chore]
 ) -> None:
     attempt = await past.attempt()
-    assert await left(past) == []
+    assert await remaining_chores(past) == []
     await past.end(attempt, ending)
-    assert await left(past) == chores
+    assert await remaining_chores(past) == chores
 
 
 @pytest.mark.parametrize(
@@ -55,7 +57,7 @@ async def test_a_rejection_teaches(
     past: PastAttempts, verdict: r.Feedback, chores: list[r.Chore]
 ) -> None:
     await past.say(await past.attempt(), verdict)
-    assert await left(past) == chores
+    assert await remaining_chores(past) == chores
 
 
 @pytest.mark.parametrize("project", ["shop", ""])
@@ -85,16 +87,16 @@ async def test_a_sign_that_two_processes_store_at_once_teaches_once(past: PastAt
         both = [each.commit(r.Commit(drafts=(draft,))) for each in (past.journal, other)]
         answers = await asyncio.gather(*both, return_exceptions=True)
     assert [isinstance(each, StaleIncarnationError) for each in answers].count(True) == 1
-    assert await left(past) == [r.Chore.LESSON]
+    assert await remaining_chores(past) == [r.Chore.LESSON]
 
 
 @pytest.mark.parametrize("state", [r.StudyState.DONE, r.StudyState.REFUSED])
 async def test_what_is_done_is_done_once(past: PastAttempts, state: r.StudyState) -> None:
     attempt = await past.attempt()
     about = await past.say(attempt, r.Feedback(accepted=False))
-    done = tried(about, r.Chore.LESSON, state)
+    done = make_study(about, r.Chore.LESSON, state)
     await past.say(attempt, r.Lesson(text="first"), done)
-    assert await left(past) == []
+    assert await remaining_chores(past) == []
     with pytest.raises(StaleIncarnationError, match="already done"):
         await past.say(attempt, r.Lesson(text="second"), done)
     assert [each.lesson.text for each in await past.learned.lessons()] == ["first"]
@@ -104,8 +106,8 @@ async def test_what_fails_is_tried_so_often_and_says_where_it_is_from(past: Past
     attempt = await past.attempt()
     about = await past.end(attempt, r.Ending.DONE)
     for tries in (1, 2):
-        await past.say(attempt, tried(about, r.Chore.SUMMARY))
-        assert await left(past, tries=tries) == []
+        await past.say(attempt, make_study(about, r.Chore.SUMMARY))
+        assert await remaining_chores(past, tries=tries) == []
         (chore,) = await past.learned.chores(tries=tries + 1)
         assert (chore.about, chore.chore, chore.tries) == (about, r.Chore.SUMMARY, tries)
         assert (chore.task, chore.attempt, chore.project) == (attempt.task, attempt.id, "shop")
@@ -116,7 +118,7 @@ async def test_the_newest_chores_come_first_of_an_attempt_or_a_kind(past: PastAt
     ends = [await past.end(attempt) for attempt in attempts]
     found = await past.learned.chores(tries=1)
     assert [each.about for each in found] == [end for end in ends[::-1] for _ in range(2)]
-    assert await left(past, attempt=attempts[0].id) == [r.Chore.LESSON, r.Chore.SUMMARY]
+    assert await remaining_chores(past, attempt=attempts[0].id) == [r.Chore.LESSON, r.Chore.SUMMARY]
     summaries = await past.learned.chores(tries=1, kinds={r.Chore.SUMMARY})
     assert summaries == [each for each in found if each.chore is r.Chore.SUMMARY]
 
@@ -124,11 +126,11 @@ async def test_the_newest_chores_come_first_of_an_attempt_or_a_kind(past: PastAt
 async def test_facts_that_wait_are_reviewed_once_their_attempt_is_over(past: PastAttempts) -> None:
     attempt = await past.attempt()
     fact = await past.say(attempt, PENDING)
-    assert await left(past) == []
+    assert await remaining_chores(past) == []
     await past.end(attempt, r.Ending.DONE)
-    assert await left(past) == [r.Chore.SUMMARY, r.Chore.REVIEW]
+    assert await remaining_chores(past) == [r.Chore.SUMMARY, r.Chore.REVIEW]
     await past.say(attempt, r.FactMark(fact=fact, act=r.FactAct.RELEASED))
-    assert await left(past) == [r.Chore.SUMMARY]
+    assert await remaining_chores(past) == [r.Chore.SUMMARY]
 
 
 async def test_facts_that_are_found_after_a_review_are_reviewed_too(past: PastAttempts) -> None:
@@ -136,15 +138,15 @@ async def test_facts_that_are_found_after_a_review_are_reviewed_too(past: PastAt
     first = await past.say(attempt, PENDING)
     about = await past.end(attempt, r.Ending.DONE)
     reviewed = r.FactMark(fact=first, act=r.FactAct.REVIEWED)
-    await past.say(attempt, reviewed, tried(about, r.Chore.REVIEW, r.StudyState.DONE))
-    assert await left(past) == [r.Chore.SUMMARY]
-    await past.say(attempt, PENDING, tried(about, r.Chore.SUMMARY, r.StudyState.DONE))
-    assert await left(past) == [r.Chore.REVIEW]
+    await past.say(attempt, reviewed, make_study(about, r.Chore.REVIEW, r.StudyState.DONE))
+    assert await remaining_chores(past) == [r.Chore.SUMMARY]
+    await past.say(attempt, PENDING, make_study(about, r.Chore.SUMMARY, r.StudyState.DONE))
+    assert await remaining_chores(past) == [r.Chore.REVIEW]
 
 
 async def test_a_study_of_what_was_erased_changes_nothing(past: PastAttempts) -> None:
-    await past.say(await past.attempt(), tried(1, r.Chore.LESSON, r.StudyState.DONE))
-    assert await left(past) == []
+    await past.say(await past.attempt(), make_study(1, r.Chore.LESSON, r.StudyState.DONE))
+    assert await remaining_chores(past) == []
 
 
 async def test_a_review_is_never_given_up(past: PastAttempts) -> None:
@@ -152,5 +154,5 @@ async def test_a_review_is_never_given_up(past: PastAttempts) -> None:
     await past.say(attempt, PENDING)
     about = await past.end(attempt, r.Ending.DONE)
     for chore in (r.Chore.SUMMARY, r.Chore.REVIEW):
-        await past.say(attempt, tried(about, chore))
-    assert await left(past, tries=1) == [r.Chore.REVIEW]
+        await past.say(attempt, make_study(about, chore))
+    assert await remaining_chores(past, tries=1) == [r.Chore.REVIEW]

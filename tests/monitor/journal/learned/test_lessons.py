@@ -24,20 +24,20 @@ LESSON = r.Lesson(
 )
 
 
-def given(*lessons: int) -> r.Recall:
+def make_recall(*lessons: int) -> r.Recall:
     found = (r.Recalled(lesson=each, method=r.Method.TASK, score=0.5) for each in lessons)
     return r.Recall(lessons=tuple(found), tokens=90)
 
 
-async def used(past: PastAttempts, lesson: int, *said: r.Feedback | r.Ending) -> None:
+async def use_lesson(past: PastAttempts, lesson: int, *said: r.Feedback | r.Ending) -> None:
     """An attempt that is given a lesson, ends, and is judged, as it is said."""
     attempt = await past.attempt()
-    await past.say(attempt, given(lesson))
+    await past.say(attempt, make_recall(lesson))
     for each in said:
         await (past.end(attempt, each) if isinstance(each, r.Ending) else past.say(attempt, each))
 
 
-async def counted(past: PastAttempts, lesson: int) -> tuple[int, int, int]:
+async def use_counts(past: PastAttempts, lesson: int) -> tuple[int, int, int]:
     known = await past.lesson(lesson)
     return known.used, known.helped, known.hurt
 
@@ -91,10 +91,10 @@ async def test_r14_a_lesson_cannot_explain_a_verdict_that_is_not_there(past: Pas
 async def test_r15_r34_uses_count_once_an_attempt_and_the_last_is_dated(past: PastAttempts) -> None:
     lesson = await past.say(await past.attempt(), LESSON)
     attempt = await past.attempt()
-    await past.say(attempt, given(lesson, lesson))
-    await past.say(await past.attempt(), given(lesson))
+    await past.say(attempt, make_recall(lesson, lesson))
+    await past.say(await past.attempt(), make_recall(lesson))
     last = past.at
-    await past.say(attempt, given(lesson))
+    await past.say(attempt, make_recall(lesson))
     known = await past.lesson(lesson)
     assert (known.used, known.last_used) == (2, last)
 
@@ -105,7 +105,7 @@ async def test_r18_r34_a_use_says_how_the_lesson_was_found(past: PastAttempts) -
     better = r.Recalled(lesson=two, method=r.Method.TAGS, score=0.75)
     worse = r.Recalled(lesson=one, method=r.Method.KIND, score=0.25)
     elsewhere = await past.say(await past.attempt("other"), LESSON)
-    await past.say(attempt, given(elsewhere, 999))  # gone: that does not hold up the attempt
+    await past.say(attempt, make_recall(elsewhere, 999))  # gone: that does not hold up the attempt
     await past.say(attempt, r.Recall(lessons=(worse, better)))
     assert await uses(past.journal, attempt.id) == [better, worse]
 
@@ -134,9 +134,9 @@ async def test_r16_r18_the_strongest_and_then_the_newest_verdict_counts(
     past: PastAttempts, said: list[r.Feedback | r.Ending], came_to: tuple[int, int]
 ) -> None:
     lesson = await past.say(await past.attempt(), LESSON)
-    await used(past, lesson, *said)
-    await used(past, lesson)
-    assert await counted(past, lesson) == (2, *came_to)
+    await use_lesson(past, lesson, *said)
+    await use_lesson(past, lesson)
+    assert await use_counts(past, lesson) == (2, *came_to)
 
 
 async def test_s36_c2_a_lesson_of_several_attempts_is_found_by_each(past: PastAttempts) -> None:
@@ -202,13 +202,13 @@ async def test_lessons_are_narrowed_by_task_and_failure_class(past: PastAttempts
     other = await past.say(await past.attempt(task="other"), said)
     half = await past.say(attempt, r.Lesson(text="\ud800", failure_class=odd))
 
-    async def found(task: str | None, failure_class: str) -> list[int]:
+    async def find_lessons(task: str | None, failure_class: str) -> list[int]:
         known = await past.learned.lessons(task=task, failure_class=failure_class)
         return [each.id for each in known]
 
-    assert await found(None, "loop") == [loop]
-    assert await found(None, odd) == [half, other]
-    assert await found("other", odd) == [other]
+    assert await find_lessons(None, "loop") == [loop]
+    assert await find_lessons(None, odd) == [half, other]
+    assert await find_lessons("other", odd) == [other]
 
 
 async def test_without_a_project_nothing_is_learned(past: PastAttempts) -> None:

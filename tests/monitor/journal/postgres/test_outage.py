@@ -20,7 +20,7 @@ from midwatch_stage.factories import WHOSE, commit, message
 from midwatch_stage.proxy import Cut, TcpProxy
 
 
-def numbered(attempt: Attempt, seq: int) -> Commit:
+def numbered_commit(attempt: Attempt, seq: int) -> Commit:
     return commit(attempt, message(seq), seq=seq, messages=(Message(index=seq, body=b"{}"),))
 
 
@@ -52,7 +52,7 @@ async def write_all(journal: Journal, attempt: Attempt, many: int) -> list[Entry
     """Write steps, ten at the same time; in their order what was answered."""
     said: list[Entry] = []
     for first in range(1, many + 1, 10):
-        group = (journal.commit(numbered(attempt, seq)) for seq in range(first, first + 10))
+        group = (journal.commit(numbered_commit(attempt, seq)) for seq in range(first, first + 10))
         said += [entry for (entry,) in await asyncio.gather(*group)]
     return said
 
@@ -104,7 +104,7 @@ async def test_what_is_asked_during_an_outage_only_takes_longer(
     (first, *_) = await attempts(journals, at)
     database.kill()
     asked = asyncio.gather(
-        journals[0].commit(numbered(first, 1)), journals[1].runs(), journals[2].last_id()
+        journals[0].commit(numbered_commit(first, 1)), journals[1].runs(), journals[2].last_id()
     )
     done, _ = await asyncio.wait([asked], timeout=0.3)
     assert not done

@@ -42,17 +42,19 @@ def store(postgres_journal: str) -> Generator[Store]:
     store.close()
 
 
-def on(store: Store, work: Callable[[Connection], object]) -> None:
+def run_on(store: Store, work: Callable[[Connection], object]) -> None:
     assert store.writing is not None
     with transaction(store.writing) as connection:
         work(connection)
 
 
-def say(store: Store, words: str) -> None:
-    on(store, lambda connection: connection.execute(text(words)))
+def execute_sql(store: Store, words: str) -> None:
+    run_on(store, lambda connection: connection.execute(text(words)))
 
 
-def enter(store: Store, name: str, state: NodeState, revision: str, seconds_ago: float = 0) -> None:
+def enter_node(
+    store: Store, name: str, state: NodeState, revision: str, seconds_ago: float = 0
+) -> None:
     """Let a node be known, last heard so long ago."""
 
     def work(connection: Connection) -> None:
@@ -62,18 +64,18 @@ def enter(store: Store, name: str, state: NodeState, revision: str, seconds_ago:
         beat = now - timedelta(seconds=seconds_ago)
         connection.execute(insert(node), values | {"beat_at": beat, "fleet": "midwatch"})
 
-    on(store, work)
+    run_on(store, work)
 
 
 async def test_a_newer_journal_works_with_the_program_before_until_it_has_gone_beyond_it(
     postgres_journal: str, store: Store, at: datetime
 ) -> None:
-    say(store, "UPDATE alembic_version SET version_num = '9999'")
+    execute_sql(store, "UPDATE alembic_version SET version_num = '9999'")
     async with await Journal.open(postgres_journal) as journal:
         run = await journal.add_run(source="", settings="", at=at)
     async with await Journal.open_to_read(postgres_journal) as journal:
         assert await journal.runs() == [run]
-    say(store, "UPDATE compatibility SET oldest = '9998'")
+    execute_sql(store, "UPDATE compatibility SET oldest = '9998'")
     for opening in (Journal.open, Journal.open_to_read):
         with pytest.raises(JournalTooNewError, match=r"at 9999.*update Midwatch"):
             await opening(postgres_journal)
@@ -91,14 +93,14 @@ async def test_who_writes_to_a_journal_that_has_gone_beyond_it_is_refused(
 ) -> None:
     async with await Journal.open(postgres_journal) as journal:
         await journal.add_run(source="", settings="", at=at)
-        say(store, "UPDATE compatibility SET oldest = '9998'")
-        say(store, happens)
+        execute_sql(store, "UPDATE compatibility SET oldest = '9998'")
+        execute_sql(store, happens)
         with pytest.raises(JournalTooNewError, match="can no longer use it"):
             await journal.add_run(source="", settings="", at=at)
         assert len(await journal.runs()) == 1
 
 
-def until_one_waits(connection: Connection) -> None:
+def wait_until_one_waits(connection: Connection) -> None:
     waiting = text("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
     while not connection.execute(waiting).scalar():
         pass
@@ -111,7 +113,7 @@ async def test_who_waits_to_write_during_an_upgrade_is_refused_after_it(
     async with await Journal.open(postgres_journal) as journal:
         with transaction(store.writing) as connection:
             asked = asyncio.ensure_future(journal.add_run(source="", settings="", at=at))
-            await asyncio.to_thread(until_one_waits, connection)
+            await asyncio.to_thread(wait_until_one_waits, connection)
             connection.execute(text("UPDATE compatibility SET oldest = '9998'"))
         with pytest.raises(JournalTooNewError, match="can no longer use it"):
             await asked
@@ -146,7 +148,7 @@ def migration(tmp_path: Path) -> Callable[[str], Path]:
 def test_a_migration_for_all_nodes_is_made_meanwhile(
     store: Store, migration: Callable[[str], Path]
 ) -> None:
-    enter(store, "a", NodeState.UP, REVISION)
+    enter_node(store, "a", NodeState.UP, REVISION)
     done = upgrade(store, config=alembic_config(migration("")))
     assert done == Upgrade(before=REVISION, after="0005", oldest=OLDEST)
     assert version_of(store).current
@@ -156,17 +158,17 @@ def test_a_migration_waits_for_the_nodes_that_it_would_leave_behind_and_then_ref
     store: Store, postgres_journal: str, migration: Callable[[str], Path]
 ) -> None:
     config = alembic_config(migration("0005"))
-    enter(store, "old", NodeState.UP, REVISION)
-    enter(store, "slow", NodeState.DRAINING, REVISION)
-    enter(store, "new", NodeState.UP, "0005")
-    enter(store, "gone", NodeState.DOWN, REVISION)
-    enter(store, "silent", NodeState.UP, REVISION, seconds_ago=61)
+    enter_node(store, "old", NodeState.UP, REVISION)
+    enter_node(store, "slow", NodeState.DRAINING, REVISION)
+    enter_node(store, "new", NodeState.UP, "0005")
+    enter_node(store, "gone", NodeState.DOWN, REVISION)
+    enter_node(store, "silent", NodeState.UP, REVISION, seconds_ago=61)
     named = rf"node old \(made for {REVISION}\), node slow \(made for {REVISION}\) could not"
     for dry_run in (True, False):
         with pytest.raises(JournalError, match=named):
             upgrade(store, dry_run=dry_run, config=config)
     assert version_of(store).revision == REVISION
-    say(store, "DELETE FROM node")
+    execute_sql(store, "DELETE FROM node")
     upgrade(store, config=config)
     assert not version_of(store).current
     with pytest.raises(JournalTooNewError):

@@ -27,7 +27,7 @@ def store(postgres_journal: str) -> Generator[Store]:
     store.close()
 
 
-def listened(store: Store) -> list[str]:
+def record_statements(store: Store) -> list[str]:
     """Every statement of the writer from here on."""
     said: list[str] = []
 
@@ -57,7 +57,7 @@ async def test_a_group_of_commits_of_any_attempts_is_three_statements(
 ) -> None:
     async with Journal(store) as journal:
         made = await attempts(journal, at, 20)
-        said = listened(store)
+        said = record_statements(store)
         await asyncio.gather(
             *(journal.commit(commit(each, message(), incarnation=1)) for each in made * 2)
         )
@@ -117,7 +117,7 @@ def engines(postgres_journal: str) -> Generator[tuple[Engine, Engine]]:
         store.close()
 
 
-def signed(engine: Engine, receipts: Receipts, number: int) -> bool:
+def sign_receipt(engine: Engine, receipts: Receipts, number: int) -> bool:
     with engine.begin() as connection:
         return receipts.sign(connection, number)
 
@@ -125,10 +125,10 @@ def signed(engine: Engine, receipts: Receipts, number: int) -> bool:
 def test_what_a_writer_committed_it_does_not_do_again(engines: tuple[Engine, Engine]) -> None:
     before, after = engines
     receipts = Receipts("it")
-    assert signed(before, receipts, 1)
-    assert not signed(after, receipts, 1)
-    assert signed(after, receipts, 2)
-    assert signed(after, Receipts("it"), 1)
+    assert sign_receipt(before, receipts, 1)
+    assert not sign_receipt(after, receipts, 1)
+    assert sign_receipt(after, receipts, 2)
+    assert sign_receipt(after, Receipts("it"), 1)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -138,11 +138,11 @@ def test_what_still_works_is_waited_for(engines: tuple[Engine, Engine], committe
     answers: list[bool] = []
     begun = Event()
 
-    def again() -> None:
+    def sign_again() -> None:
         begun.set()
-        answers.append(signed(after, receipts, 1))
+        answers.append(sign_receipt(after, receipts, 1))
 
-    thread = Thread(target=again)
+    thread = Thread(target=sign_again)
     with before.connect() as connection:
         assert receipts.sign(connection, 1)
         thread.start()
@@ -159,14 +159,14 @@ def test_what_still_works_is_waited_for(engines: tuple[Engine, Engine], committe
 def test_receipts_of_those_who_are_long_gone_are_dropped(engines: tuple[Engine, Engine]) -> None:
     engine, _ = engines
     mine, other = Receipts("it"), Receipts("it")
-    signed(engine, mine, 1)
-    signed(engine, other, 1)
+    sign_receipt(engine, mine, 1)
+    sign_receipt(engine, other, 1)
     with transaction(engine) as connection:
         old = {"writer": "old", "number": 1, "at": text("now() - interval '25 hours'")}
         connection.execute(insert(receipt).values(**old))
         mine.clear(connection)
         assert receipts(connection) == 1
-    assert not signed(engine, other, 1)
+    assert not sign_receipt(engine, other, 1)
 
 
 class LosesOneCommit:
@@ -224,14 +224,14 @@ async def test_what_may_be_written_is_not_tried_after_an_error(
             await asyncio.sleep(0)
             queued.set()
             await loser.lost.wait()
-            away(url)
+            remove_receipts(url)
             await proxy.drop()
             said = await asyncio.gather(first, *asked, return_exceptions=True)
             assert ["it is unknown if" in str(each) for each in said] == [False, True, True]
             assert len(await journal.runs()) == 1
 
 
-def away(url: str) -> None:
+def remove_receipts(url: str) -> None:
     """Let there be no receipts any more."""
     store = open_store(url, Access.WRITE)
     assert store.writing is not None
