@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "tests" / "stage"))
+sys.path.append(str(Path(__file__).parents[1] / "tests" / "shared"))
 
-from midwatch_stage.reference import pages
+from midwatch_tests.reference import pages
 
 DOCS = Path(__file__).parent
 

@@ -86,9 +86,9 @@ async def take(journal: Journal, pictures: Mapping[str, Sequence[str]], *, until
     """Write pictures of the console as it was at a moment."""
     feed = Past(journal, run=1, bus=LocalBus(), poll_seconds=60, hertz=10)
     feed.until = until
-    desk = OperatorActions(journal, author="ada")
+    operator = OperatorActions(journal, author="ada")
     about = ("Run 1: 6 tasks", "Sandbox for commands: bubblewrap", "Models: scripted")
-    app = Console(feed, desk, now=lambda: until, about=about)
+    app = Console(feed, operator, now=lambda: until, about=about)
     app.animation_level = "none"
     async with app.run_test(size=SIZE) as pilot:
         await pilot.pause(1)

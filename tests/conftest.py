@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from midwatch_stage.orphans import end_orphans_with_this_process
+from midwatch_tests.orphans import end_orphans_with_this_process
 
 if TYPE_CHECKING:
     from pydantic_ai import Agent
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from midwatch_monitor.journal import Journal
     from midwatch_monitor.recorder import Recorder
     from midwatch_monitor.records import Attempt, Entry, Record
-    from midwatch_stage.database import Database
-    from midwatch_stage.harness import PastAttempts, RunHarness
-    from midwatch_stage.worker import Performer
+    from midwatch_tests.database import Database
+    from midwatch_tests.harness import PastAttempts, RunHarness
+    from midwatch_tests.worker import Performer
 
 
 def pytest_configure() -> None:
@@ -137,7 +137,7 @@ def _no_real_models() -> None:  # pyright: ignore[reportUnusedFunction]
 @pytest.fixture
 def database() -> "Generator[Database]":
     """A PostgreSQL server that may be killed; skipped where there is none, but not in CI."""
-    from midwatch_stage.database import Database
+    from midwatch_tests.database import Database
 
     _require_programs()
     with Database.start() as server:
@@ -147,7 +147,7 @@ def database() -> "Generator[Database]":
 @pytest.fixture(scope="session")
 def postgres_server() -> Generator[str]:
     """The URL of a PostgreSQL server; skipped where there is none, but not in CI."""
-    from midwatch_stage.database import Database
+    from midwatch_tests.database import Database
 
     given = os.environ.get("MIDWATCH_TEST_POSTGRES")
     if given:
@@ -159,7 +159,7 @@ def postgres_server() -> Generator[str]:
 
 
 def _require_programs() -> None:
-    from midwatch_stage.database import programs
+    from midwatch_tests.database import programs
 
     if programs() is None and not os.environ.get("CI"):
         pytest.skip("PostgreSQL is not installed here")
@@ -170,7 +170,7 @@ def postgres_template(postgres_server: str) -> str:
     """The name of a database that is an empty journal: to make the tables each time is dear."""
     from midwatch_monitor.journal.core.engine import Access
     from midwatch_monitor.journal.core.schema import open_store
-    from midwatch_stage.database import create_database
+    from midwatch_tests.database import create_database
 
     name = f"journal_{uuid4().hex}"
     open_store(create_database(postgres_server, name), Access.CREATE).close()
@@ -196,7 +196,7 @@ def other_postgres(postgres_server: str) -> Generator[str]:
 
 
 def _database_on(server: str, like: str = "template1") -> Generator[str]:
-    from midwatch_stage.database import create_database, drop_database
+    from midwatch_tests.database import create_database, drop_database
 
     name = f"test_{uuid4().hex}"
     yield create_database(server, name, like=like)
@@ -352,7 +352,7 @@ def until(journal: "Journal") -> "Callable[[Record], Awaitable[Entry]]":
 @pytest.fixture
 def scripted() -> "Callable[..., FunctionModel]":
     """A model that says one turn after the other: `scripted(*turns)`."""
-    from midwatch_stage.worker import scripted
+    from midwatch_tests.worker import scripted
 
     return scripted
 
@@ -360,7 +360,7 @@ def scripted() -> "Callable[..., FunctionModel]":
 @pytest.fixture
 def worker(workspace: Path) -> "Callable[..., Agent[None, str]]":
     """An agent that follows turns, with tools over the workspace: `worker(*turns, tools=())`."""
-    from midwatch_stage.worker import worker
+    from midwatch_tests.worker import worker
 
     return partial(worker, workspace=workspace)
 
@@ -376,7 +376,7 @@ def perform(
     until: "Callable[[Record], Awaitable[Entry]]",
 ) -> "Performer":
     """Works through turns as a runner would have it: `await perform(*turns, settings=…)`."""
-    from midwatch_stage.worker import Performer
+    from midwatch_tests.worker import Performer
 
     return Performer(
         claim=claim,
@@ -392,13 +392,13 @@ def perform(
 @pytest.fixture
 def harness(journal: "Journal", tmp_path: Path, request: pytest.FixtureRequest) -> "RunHarness":
     """Runs task files in this process, or as processes that can import the test's folder."""
-    from midwatch_stage.harness import RunHarness
+    from midwatch_tests.harness import RunHarness
 
     return RunHarness(journal, tmp_path, request.path.parent)
 
 
 @pytest.fixture
 def past(journal: "Journal", at: datetime) -> "PastAttempts":
-    from midwatch_stage.harness import PastAttempts
+    from midwatch_tests.harness import PastAttempts
 
     return PastAttempts(journal, at)

@@ -13,7 +13,7 @@ from midwatch_agents.reviewer import REQUESTS, ReviewVerdict, review
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.errors import WorkerError, WorkspaceError
 from midwatch_monitor.records import Claim, ClaimState, Plan, PlanStep
-from midwatch_stage.reading import last_words
+from midwatch_tests.reading import last_words
 
 Draft = list[dict[str, Any]]
 LOOK: dict[str, Any] = {"title": "Look", "acceptance": ["grep -q auth app.py"], "confidence": 80}

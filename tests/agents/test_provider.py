@@ -44,8 +44,11 @@ from midwatch_monitor.records import (
     Step,
     StepKind,
 )
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.model_server import (
+from midwatch_supervisor.decide.agent import Supervisor
+from midwatch_supervisor.decide.context import DecisionContext
+from midwatch_supervisor.decide.history import AttemptEvidence
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.model_server import (
     DONE,
     GRAMMAR,
     WRITING,
@@ -55,10 +58,7 @@ from midwatch_stage.model_server import (
     refusal,
     serving,
 )
-from midwatch_stage.reading import records_of
-from midwatch_supervisor.decide.agent import Supervisor
-from midwatch_supervisor.decide.context import DecisionContext
-from midwatch_supervisor.decide.history import AttemptEvidence
+from midwatch_tests.reading import records_of
 
 T = TypeVar("T")
 

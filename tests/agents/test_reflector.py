@@ -36,8 +36,8 @@ from midwatch_monitor.records import (
     Spending,
     Summary,
 )
-from midwatch_stage.factories import alert
-from midwatch_stage.reading import last_words
+from midwatch_tests.factories import alert
+from midwatch_tests.reading import last_words
 
 SETTINGS = Settings()
 Answer = dict[str, Any] | str | Exception

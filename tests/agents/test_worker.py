@@ -30,7 +30,7 @@ from midwatch_monitor.errors import UsageError, WorkerError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Step
-from midwatch_stage.reading import records_of
+from midwatch_tests.reading import records_of
 from midwatch_tools.attempt_watch import AttemptWatch
 
 OWN = {"reflect", "report_error"}

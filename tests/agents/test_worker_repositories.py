@@ -13,8 +13,6 @@ import pytest
 from midwatch_agents.sandbox import SandboxKind, place
 from midwatch_agents.sandbox_mounts import SandboxPaths
 from midwatch_monitor.config.tasks import FileCheck
-from midwatch_stage.merging import git as outside_git
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.run.completion import check_all
 from midwatch_supervisor.workspaces.changes import (
     changed_names,
@@ -29,6 +27,8 @@ from midwatch_supervisor.workspaces.snapshot import SnapshotMark, files_of, take
 from midwatch_supervisor.workspaces.task_workspace import uncommitted
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, prepare
 from midwatch_supervisor.workspaces.workspace_files import entries_below
+from midwatch_tests.merging import git as outside_git
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import git
 
 

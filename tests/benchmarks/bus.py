@@ -21,8 +21,8 @@ from pathlib import Path
 from shared import arguments, bus, client, compared, rates, show
 
 from midwatch_monitor.records import Hint
-from midwatch_stage.broker import Broker
-from midwatch_stage.rounds import alternate
+from midwatch_tests.broker import Broker
+from midwatch_tests.rounds import alternate
 
 ATTEMPTS = 4
 """As many as one node runs at once by default."""

@@ -28,8 +28,6 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import AlertKey, AlertState, Edit, Entry, Record, Severity, Step
 from midwatch_monitor.state.attempt import TREND
-from midwatch_stage.factories import alert, attempt, commit, reflecting, task, transition
-from midwatch_stage.factories import step as made_step
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console, collect_garbage_seldom
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
@@ -40,6 +38,8 @@ from midwatch_supervisor.tui.state.row import Row
 from midwatch_supervisor.tui.state.row_order import Order
 from midwatch_supervisor.tui.widgets.palette import palette
 from midwatch_supervisor.tui.widgets.table import fit_columns
+from midwatch_tests.factories import alert, attempt, commit, reflecting, task, transition
+from midwatch_tests.factories import step as made_step
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 SIZE = (140, 45)

@@ -38,10 +38,10 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Attempt, Event, Step
-from midwatch_stage.broker import Broker
-from midwatch_stage.rounds import Rounds, Way, alternate
-from midwatch_stage.workload import AT, MIX, Workload
 from midwatch_supervisor.run.launch import collect_garbage_seldom
+from midwatch_tests.broker import Broker
+from midwatch_tests.rounds import Rounds, Way, alternate
+from midwatch_tests.workload import AT, MIX, Workload
 
 GROUP, LENGTH, AT_ONCE = 100, 300, 4
 EVENTS: TypeAdapter[Event] = TypeAdapter(Event)

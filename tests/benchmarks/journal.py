@@ -27,11 +27,11 @@ from shared import COLUMNS, BareSqlite, Row, arguments, compared, new_attempts, 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.encoding import kind_of, record_json
 from midwatch_monitor.records import Attempt, Commit, Step
-from midwatch_stage.database import Database, create_database, drop_database, programs
-from midwatch_stage.factories import commit
-from midwatch_stage.rounds import Rounds, alternate
-from midwatch_stage.workload import AT, MIX, Workload
 from midwatch_supervisor.run.launch import collect_garbage_seldom
+from midwatch_tests.database import Database, create_database, drop_database, programs
+from midwatch_tests.factories import commit
+from midwatch_tests.rounds import Rounds, alternate
+from midwatch_tests.workload import AT, MIX, Workload
 
 GROUP = 100
 

@@ -38,8 +38,8 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Alert, Hint
-from midwatch_stage.broker import Broker
-from midwatch_stage.factories import reflecting
+from midwatch_tests.broker import Broker
+from midwatch_tests.factories import reflecting
 
 ALERT = "low_confidence warning firing"
 FIRING = " firing"

@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
-from midwatch_stage.rounds import alternate
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
+from midwatch_tests.rounds import alternate
 
 ROOT = Path(__file__).parents[2]
 

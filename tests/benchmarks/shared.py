@@ -17,9 +17,9 @@ from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
 
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
-from midwatch_stage.factories import AT, WHOSE
-from midwatch_stage.rounds import Rounds
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
+from midwatch_tests.factories import AT, WHOSE
+from midwatch_tests.rounds import Rounds
 
 NODELAY = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)]
 COLUMNS = "at, kind, task, attempt, seq, body"

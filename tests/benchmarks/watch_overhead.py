@@ -19,7 +19,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from shared import arguments, compared, show
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.rounds import alternate
+from midwatch_tests.rounds import alternate
 from midwatch_tools import Watch
 
 OUTPUT = "line of output\n" * 90

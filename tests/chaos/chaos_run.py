@@ -30,10 +30,10 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
-from midwatch_stage.aftermath import Evidence, Mark, counted
-from midwatch_stage.broker import Broker
-from midwatch_stage.database import Database
-from midwatch_stage.verdict import Findings, unexpected_exits
+from midwatch_tests.aftermath import Evidence, Mark, counted
+from midwatch_tests.broker import Broker
+from midwatch_tests.database import Database
+from midwatch_tests.verdict import Findings, unexpected_exits
 
 NODES, MONITORS = 3, 2
 QUIET_SECONDS = 120.0

@@ -14,9 +14,9 @@ from fleet_members import FleetMember
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Attempt, AttemptTransition, Change, Lifecycle
-from midwatch_stage.proxy import Cut
-from midwatch_stage.verdict import Outage
 from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_tests.proxy import Cut
+from midwatch_tests.verdict import Outage
 
 
 class Server(Protocol):
@@ -141,22 +141,22 @@ class Operator:
 
     async def work(self) -> None:
         """Act until cancelled. While the database is away nothing can be said."""
-        desk = OperatorActions(self.journal, author="chaos")
+        operator = OperatorActions(self.journal, author="chaos")
         while True:
             await asyncio.sleep(self.chance.uniform(0.5 * self.every, 1.5 * self.every))
             with suppress(JournalError):
-                await self._act(desk)
+                await self._act(operator)
 
-    async def _act(self, desk: OperatorActions) -> None:
+    async def _act(self, operator: OperatorActions) -> None:
         standing = await self._unfinished_attempts()
         parked = [each for each, state in standing if state is Lifecycle.INPUT_REQUIRED]
         for attempt in parked:
-            await desk.act(attempt, Action.RESUME, "Go on as you think best.")
+            await operator.act(attempt, Action.RESUME, "Go on as you think best.")
             self.acts += 1
         working = [each for each, state in standing if state is Lifecycle.WORKING]
         if working:
             action = self.chance.choices((Action.NUDGE, Action.PAUSE), weights=(3, 1))[0]
-            await desk.act(self.chance.choice(working), action, "Mind the tests.")
+            await operator.act(self.chance.choice(working), action, "Mind the tests.")
             self.acts += 1
 
     async def _unfinished_attempts(self) -> list[tuple[Attempt, Lifecycle]]:

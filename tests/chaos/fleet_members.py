@@ -13,11 +13,11 @@ from typing import Any, Self
 
 from chaos_script import KINDS, MARKS
 
-from midwatch_stage.command import MIDWATCH
-from midwatch_stage.hints import HintProxy
-from midwatch_stage.kept import KeptProcess
-from midwatch_stage.orphans import kill_marked
-from midwatch_stage.proxy import Cut, TcpProxy
+from midwatch_tests.command import MIDWATCH
+from midwatch_tests.hints import HintProxy
+from midwatch_tests.kept import KeptProcess
+from midwatch_tests.orphans import kill_marked
+from midwatch_tests.proxy import Cut, TcpProxy
 
 _BESIDE = Path(__file__).parent
 

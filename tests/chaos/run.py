@@ -23,12 +23,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
 
 from chaos_run import LONGEST, LONGEST_SECONDS, ChaosRun, Outcome, Plan
 
-from midwatch_stage.orphans import end_orphans_with_this_process
-from midwatch_stage.verdict import Verdict
+from midwatch_tests.orphans import end_orphans_with_this_process
+from midwatch_tests.verdict import Verdict
 
 
 def main(words: Sequence[str] | None = None) -> int:

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from midwatch_stage import broker, database
-from midwatch_stage.orphans import marked
+from midwatch_tests import broker, database
+from midwatch_tests.orphans import marked
 
 pytestmark = pytest.mark.long  # a run takes minutes; single kills are tried everywhere
 

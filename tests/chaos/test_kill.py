@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPro
 
 from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_stage.watched import uncoded
+from midwatch_tests.watched import uncoded
 
 DRIVER = Path(__file__).with_name("kill_driver.py")
 RECORDS = 17

@@ -11,7 +11,7 @@ from midwatch_monitor.config.rules import RuleSettings
 from midwatch_monitor.config.section import parse_length
 from midwatch_monitor.escalation import alerts_to_join, audible
 from midwatch_monitor.records import Alert, AlertKey, AlertState, Resolution, Severity
-from midwatch_stage import factories as make
+from midwatch_tests import factories as make
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 AT_ONCE = RuleSettings(hold=parse_length(0), cooldown=parse_length(0))

@@ -11,7 +11,7 @@ from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.rules import DETECTORS, EVIDENCE
 from midwatch_monitor.rules.overrides import rule_settings
-from midwatch_stage.factories import edit, editing, message, reflecting, step
+from midwatch_tests.factories import edit, editing, message, reflecting, step
 
 
 def only_these_rules(*, agreement: bool = False, **settings: dict[str, object]) -> Rules:

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Change, Event
-from midwatch_stage.factories import edit, message, reflecting, step
+from midwatch_tests.factories import edit, message, reflecting, step
 
 LIMIT = 12 * 1024
 """Bytes."""

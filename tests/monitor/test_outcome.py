@@ -9,7 +9,7 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.outcome import InterventionTrial
-from midwatch_stage.factories import alert
+from midwatch_tests.factories import alert
 
 STALL = r.AlertKey(rule="stalled_progress")
 BUDGET = r.AlertKey(rule="budget_burn", subject="requests")

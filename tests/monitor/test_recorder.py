@@ -11,8 +11,8 @@ from midwatch_monitor.config.settings import Mode, Settings
 from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_stage.factories import ended, plan, reflecting, task_transition
-from midwatch_stage.reading import records_of
+from midwatch_tests.factories import ended, plan, reflecting, task_transition
+from midwatch_tests.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 

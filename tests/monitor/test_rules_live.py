@@ -17,8 +17,8 @@ from midwatch_monitor import records as r
 from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.rules import rule_settings
-from midwatch_stage.factories import call, turn
-from midwatch_stage.harness import RunHarness
+from midwatch_tests.factories import call, turn
+from midwatch_tests.harness import RunHarness
 
 _seen = {"notices": threading.Event(), "answers": threading.Event()}
 """Set once the test has seen what it waits for; until then the workers hold."""

@@ -11,7 +11,7 @@ from midwatch_monitor.config.rules import Rules, Silence
 from midwatch_monitor.rules.detector import UNMOVED as NOTHING
 from midwatch_monitor.rules.detector import RuleAnswer
 from midwatch_monitor.silence import SILENT, UNMOVED, SilenceAlerts, SilenceDetector
-from midwatch_stage import factories
+from midwatch_tests import factories
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 SETTINGS = Silence.model_validate(

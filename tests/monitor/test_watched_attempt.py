@@ -9,7 +9,7 @@ from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.watched_attempt import WatchedAttempt
-from midwatch_stage.factories import (
+from midwatch_tests.factories import (
     acceptance,
     alert,
     attempt,

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-sys.path.append(str(Path(__file__).parents[1] / "stage"))
+sys.path.append(str(Path(__file__).parents[1] / "shared"))
 
 import case
 
-from midwatch_stage.orphans import end_orphans_with_this_process
+from midwatch_tests.orphans import end_orphans_with_this_process
 
 Row = dict[str, Any]
 KEPT = (

@@ -20,7 +20,7 @@ from midwatch_monitor.config.source import load_settings
 from midwatch_monitor.config.tasks import ModelSpec, Role, TaskFile, TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.replay.timeline import check_timeline
-from midwatch_stage.page_blocks import NOW, ROOT, blocks, shell, spans
+from midwatch_tests.page_blocks import NOW, ROOT, blocks, shell, spans
 from midwatch_tools import Watch
 
 BLOCKS = [

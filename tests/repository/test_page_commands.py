@@ -13,13 +13,13 @@ from cyclopts import CoercionError, CycloptsError, MissingArgumentError
 from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Ending
-from midwatch_stage.command import midwatch
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.page_blocks import NOW, ROOT, blocks, commands, shell, spans
-from midwatch_stage.reference.commands import commands as every_command
-from midwatch_stage.reference.commands import option_names
-from midwatch_stage.sessions import claude_line, write
 from midwatch_supervisor.cli.app import COMMANDS, build
+from midwatch_tests.command import midwatch
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.page_blocks import NOW, ROOT, blocks, commands, shell, spans
+from midwatch_tests.reference.commands import commands as every_command
+from midwatch_tests.reference.commands import option_names
+from midwatch_tests.sessions import claude_line, write
 
 TERMINAL = "works until it is told to stop; its own tests start it"
 MACHINES = "needs a database and several machines; tests/supervisor/fleet has them"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.page_blocks import PAGES, ROOT, prose, spans
+from midwatch_tests.page_blocks import PAGES, ROOT, prose, spans
 
 TOP = {path.name for path in ROOT.iterdir() if path.is_dir() and path.name != ".venv"}
 MODULES = [str(file) for top in sorted(TOP) for file in (ROOT / top).rglob("*.py")]

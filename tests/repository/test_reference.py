@@ -12,11 +12,11 @@ import pytest
 
 from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.settings import Settings
-from midwatch_stage.page_blocks import ROOT
-from midwatch_stage.reference import COMMAND, pages
-from midwatch_stage.reference.api import API, documented
-from midwatch_stage.reference.settings import undocumented
 from midwatch_supervisor.cli.run.conduct import EXIT_CODES
+from midwatch_tests.page_blocks import ROOT
+from midwatch_tests.reference import COMMAND, pages
+from midwatch_tests.reference.api import API, documented
+from midwatch_tests.reference.settings import undocumented
 from midwatch_tools import Watch
 
 MADE = pages()

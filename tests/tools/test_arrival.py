@@ -3,8 +3,8 @@
 import pytest
 
 from midwatch_monitor import records as r
-from midwatch_stage import factories
-from midwatch_stage.factories import intervention
+from midwatch_tests import factories
+from midwatch_tests.factories import intervention
 from midwatch_tools.inbox import arrival_records, stamp, too_late
 
 KEY = r.AlertKey(rule="workspace_conflict", subject="a.py")

@@ -9,8 +9,8 @@ import pytest
 from anyio import wait_readable
 
 from midwatch_monitor.errors import WorkspaceError
-from midwatch_stage.processes import let_go, reading_pipe, written_unheard
 from midwatch_supervisor.workspaces.workspace import ask_git, git
+from midwatch_tests.processes import let_go, reading_pipe, written_unheard
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ from pydantic_ai.messages import (
 
 from midwatch_monitor.config.settings import CompletionSettings, MonitorSettings, Settings
 from midwatch_monitor.records import Budget, Meter
-from midwatch_stage.reading import prompts
-from midwatch_stage.worker import Performer
+from midwatch_tests.reading import prompts
+from midwatch_tests.worker import Performer
 from midwatch_tools.final_look import NOTHING, refine_question
 
 TWICE = CompletionSettings(refine=2)

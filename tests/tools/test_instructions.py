@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import ReflectSettings
-from midwatch_stage.factories import checkpoint, intervention
+from midwatch_tests.factories import checkpoint, intervention
 from midwatch_tools.instructions import (
     answer,
     intervention_id,

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from midwatch_stage.repository import new_repository
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import run_git
 from midwatch_tools.journal_location import VARIABLE, journal_location, main_worktree
 

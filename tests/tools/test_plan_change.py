@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import Approver, PlanSettings
-from midwatch_stage.factories import delivery, entries, intervention, reflecting, step
+from midwatch_tests.factories import delivery, entries, intervention, reflecting, step
 from midwatch_tools.plan_change import (
     StepsWanted,
     is_written,

@@ -21,7 +21,7 @@ from midwatch_agents.acp.presets import Preset
 from midwatch_agents.acp.tool_server import Answered, ToolServer, serve
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_agents.sandbox_mounts import SandboxPaths
-from midwatch_stage.processes import let_go, reading_pipe, written_unheard
+from midwatch_tests.processes import let_go, reading_pipe, written_unheard
 from midwatch_tools.observation import FOREIGN
 
 

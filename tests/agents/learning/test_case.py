@@ -14,7 +14,7 @@ from midwatch_agents.learning.case import (
 from midwatch_agents.learning.text_safety import names_a_command, objection
 from midwatch_monitor.config.learning import FAILURE_CLASSES
 from midwatch_monitor.records import Action, Actor, Origin, Outcome, VerdictBasis
-from midwatch_stage.factories import acceptance, alert, analysis, feedback, judged
+from midwatch_tests.factories import acceptance, alert, analysis, feedback, judged
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")

@@ -18,7 +18,7 @@ from midwatch_agents.learning.fact_review import (
     settlement,
 )
 from midwatch_monitor.records import Certainty, Fact, FactAct, FactMaker, FactState, KnownFact
-from midwatch_stage.factories import known_fact
+from midwatch_tests.factories import known_fact
 
 INFERRED, CONFIRMED = Certainty.INFERRED, Certainty.CONFIRMED
 REVIEWED, HELD = FactAct.REVIEWED, FactAct.HELD

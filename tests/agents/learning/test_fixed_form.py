@@ -18,7 +18,7 @@ from midwatch_monitor.records import (
     Summary,
     VerdictBasis,
 )
-from midwatch_stage.factories import acceptance, alert, analysis, feedback, judged
+from midwatch_tests.factories import acceptance, alert, analysis, feedback, judged
 
 DIFF = """\
 diff --git a/app.py b/app.py

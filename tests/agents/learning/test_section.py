@@ -30,7 +30,7 @@ from midwatch_monitor.records import (
     Origin,
     Recalled,
 )
-from midwatch_stage.factories import known_fact, known_lesson
+from midwatch_tests.factories import known_fact, known_lesson
 from midwatch_tools.data_blocks import DataBlocks
 
 learned = partial(section.learned_text, blocks=DataBlocks("0badcafe"))

@@ -11,7 +11,7 @@ from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal.core.encoding import hint_of
 from midwatch_monitor.records import Hint, Plan, Record, Step, StepKind
-from midwatch_stage.factories import alert, entry
+from midwatch_tests.factories import alert, entry
 
 
 def hint(entry: int) -> Hint:

@@ -11,7 +11,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_stage.monitored import Monitored
+from midwatch_tests.monitored import Monitored
 
 
 @pytest.fixture

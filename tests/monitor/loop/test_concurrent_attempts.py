@@ -11,7 +11,7 @@ from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_stage.factories import WHOSE, alert, ended, step
+from midwatch_tests.factories import WHOSE, alert, ended, step
 
 Claim = Callable[..., Awaitable[Recorder]]
 Build = Callable[..., Monitor]

@@ -12,9 +12,9 @@ from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import AlertKey, Attempt, Escalation, EscalationState, OutcomeReport
-from midwatch_stage.factories import WHOSE, delivery, ended, intervention, reflecting
-from midwatch_stage.reading import records_of
 from midwatch_supervisor.fleet.monitors.leases import Leases
+from midwatch_tests.factories import WHOSE, delivery, ended, intervention, reflecting
+from midwatch_tests.reading import records_of
 
 LOW = AlertKey(rule="low_confidence")
 NUDGE = intervention(escalation=1, answers=(LOW,))

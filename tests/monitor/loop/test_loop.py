@@ -17,8 +17,8 @@ from midwatch_monitor.config.settings import (
     SupervisorSettings,
 )
 from midwatch_monitor.recorder import Recorder, working_transition
-from midwatch_stage import factories as make
-from midwatch_stage.monitored import Monitored
+from midwatch_tests import factories as make
+from midwatch_tests.monitored import Monitored
 
 Claim = Callable[..., Awaitable[Recorder]]
 Until = Callable[[r.Record], Awaitable[r.Entry]]

@@ -18,7 +18,7 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.silence import SILENT
-from midwatch_stage.factories import WHOSE, escalation, reflecting, step
+from midwatch_tests.factories import WHOSE, escalation, reflecting, step
 
 UNSURE = reflecting(0, 10, 10)
 

@@ -14,8 +14,8 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.silence import SILENT
-from midwatch_stage.factories import ended, escalation, step
-from midwatch_stage.reading import records_of
+from midwatch_tests.factories import ended, escalation, step
+from midwatch_tests.reading import records_of
 
 Claim = Callable[..., Awaitable[Recorder]]
 SilenceRow = tuple[str, r.AlertState, r.Resolution | None, int]
@@ -82,37 +82,37 @@ Begin = Callable[..., Awaitable[Scene]]
 
 
 async def test_silence_is_one_question_without_a_hint_and_health_is_unknown(scene: Begin) -> None:
-    stage = await scene()
-    await stage.hear(1, r.Change(activity=r.Activity.MODEL))
+    silence = await scene()
+    await silence.hear(1, r.Change(activity=r.Activity.MODEL))
     for minute in (10.9, 11, 12, 40):
-        await stage.look(minute)
-    assert await stage.recorded_silences() == [(*FIRES, 0)]
-    view = stage.monitor.view(1)
+        await silence.look(minute)
+    assert await silence.recorded_silences() == [(*FIRES, 0)]
+    view = silence.monitor.view(1)
     assert view is not None
     assert view.state.health is r.Health.UNKNOWN
-    assert await records_of(stage.recorder.journal, r.Escalation) == [
+    assert await records_of(silence.recorder.journal, r.Escalation) == [
         escalation(1, "silence", reason="silence")
     ]
 
 
 async def test_a_sign_of_life_clears_it_and_the_next_silence_fires_anew(scene: Begin) -> None:
-    stage = await scene()
-    await stage.hear(1, step(args="1"))
-    await stage.look(32)
-    await stage.hear(33, step(args="2"))
-    await stage.look(64)
-    assert await stage.recorded_silences() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
+    silence = await scene()
+    await silence.hear(1, step(args="1"))
+    await silence.look(32)
+    await silence.hear(33, step(args="2"))
+    await silence.look(64)
+    assert await silence.recorded_silences() == [(*FIRES, 1), (*CLEARED, 2), (*FIRES, 2)]
 
 
 async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
-    stage = await scene()
-    await stage.look(0)
-    await stage.look(30)
-    stage.now = stage.at(31)
-    await stage.recorder.end(ENDED)
-    await stage.look(31)
-    await stage.look(500)
-    assert (await stage.recorded_silences())[1:] == [
+    silence = await scene()
+    await silence.look(0)
+    await silence.look(30)
+    silence.now = silence.at(31)
+    await silence.recorder.end(ENDED)
+    await silence.look(31)
+    await silence.look(500)
+    assert (await silence.recorded_silences())[1:] == [
         ("", r.AlertState.RESOLVED, r.Resolution.ENDED, 0)
     ]
 
@@ -120,35 +120,35 @@ async def test_a_silence_ends_with_the_attempt(scene: Begin) -> None:
 async def test_who_starts_anew_repeats_nothing(
     scene: Begin, claim: Claim, journal: Journal
 ) -> None:
-    stage = await scene()
-    await stage.look(0)
-    await stage.look(30)
-    stage.monitor = stage.another()
+    silence = await scene()
+    await silence.look(0)
+    await silence.look(30)
+    silence.monitor = silence.another()
     for minute in (31, 90):
-        await stage.look(minute)
-    await stage.hear(91, step())
-    await stage.look(122)
-    assert await stage.recorded_silences() == [(*FIRES, 0), (*CLEARED, 1), (*FIRES, 1)]
+        await silence.look(minute)
+    await silence.hear(91, step())
+    await silence.look(122)
+    assert await silence.recorded_silences() == [(*FIRES, 0), (*CLEARED, 1), (*FIRES, 1)]
     before = await journal.last_id()
     assert (await claim()).firing == ()  # a recorder leaves alerts of time alone
     assert await journal.last_id() == before
 
 
 async def test_the_time_before_the_monitor_began_is_held_against_nobody(scene: Begin) -> None:
-    stage = await scene(unmoved="1h")
-    await stage.look(600)
-    assert await stage.recorded_silences() == []
-    await stage.hear(601, r.Change(lifecycle=r.Lifecycle.WORKING, activity=r.Activity.COMMAND))
-    await stage.look(630)
-    assert await stage.recorded_silences() == []
-    await stage.look(631)
-    assert await stage.recorded_silences() == [(*FIRES, 0)]
+    silence = await scene(unmoved="1h")
+    await silence.look(600)
+    assert await silence.recorded_silences() == []
+    await silence.hear(601, r.Change(lifecycle=r.Lifecycle.WORKING, activity=r.Activity.COMMAND))
+    await silence.look(630)
+    assert await silence.recorded_silences() == []
+    await silence.look(631)
+    assert await silence.recorded_silences() == [(*FIRES, 0)]
 
 
 async def test_limits_are_the_workers_and_in_mode_off_there_are_none(
     scene: Begin, attempt: r.Attempt
 ) -> None:
-    stage, off = (
+    silence, off = (
         await scene(workers={attempt.worker: {"command": "5m"}}),
         await scene(mode=Mode.OFF),
     )
@@ -156,5 +156,5 @@ async def test_limits_are_the_workers_and_in_mode_off_there_are_none(
         await off.look(minute * 1000)
         assert await off.recorded_silences() == []
     for minute in (0, 5):
-        await stage.look(minute)
-    assert await stage.recorded_silences() == [(*FIRES, 0)]
+        await silence.look(minute)
+    assert await silence.recorded_silences() == [(*FIRES, 0)]

@@ -18,7 +18,7 @@ from midwatch_monitor.metrics.alarms import (
 from midwatch_monitor.metrics.runs import Figures, RunMetrics
 from midwatch_monitor.metrics.statistics import Distribution, Share
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage import factories as make
+from midwatch_tests import factories as make
 
 WHY = make.analysis()
 

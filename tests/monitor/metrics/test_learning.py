@@ -27,8 +27,8 @@ from midwatch_monitor.metrics.lessons import (
 )
 from midwatch_monitor.metrics.statistics import Distribution, Share, difference, mean_difference
 from midwatch_monitor.state.usage import Usage
-from midwatch_stage import factories
-from midwatch_stage.factories import ended, feedback
+from midwatch_tests import factories
+from midwatch_tests.factories import ended, feedback
 
 AT = datetime(2026, 11, 16, 20, 0, tzinfo=UTC)
 """A Monday."""

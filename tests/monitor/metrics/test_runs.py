@@ -15,7 +15,7 @@ from midwatch_monitor.metrics.runs import (
 )
 from midwatch_monitor.metrics.statistics import Share
 from midwatch_monitor.state.attempt_details import AttemptStatus
-from midwatch_stage.factories import (
+from midwatch_tests.factories import (
     acceptance,
     after,
     ended,

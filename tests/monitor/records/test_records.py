@@ -14,7 +14,7 @@ from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalCorruptError, JournalTooNewError
 from midwatch_monitor.journal.core.encoding import kind_of, read, record_json
 from midwatch_monitor.journal.core.tables import Packed
-from midwatch_stage import factories as make
+from midwatch_tests import factories as make
 
 AT = datetime(2026, 11, 21, 20, 0, 0, 123456, tzinfo=UTC)
 PLAIN: dict[object, object] = {

@@ -18,7 +18,7 @@ from midwatch_monitor.replay.replay import (
     replay,
     replay_together,
 )
-from midwatch_stage.sessions import Line, codex_item, codex_line, write
+from midwatch_tests.sessions import Line, codex_item, codex_line, write
 
 SETTINGS = Settings.model_validate(
     {

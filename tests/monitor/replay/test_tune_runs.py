@@ -28,7 +28,7 @@ from midwatch_monitor.replay.tune.runs import (
 )
 from midwatch_monitor.replay.tune.threshold import with_levels
 from midwatch_monitor.rules import rule_settings
-from midwatch_stage.factories import reflecting, step
+from midwatch_tests.factories import reflecting, step
 
 KEPT = ("repeated_call", "low_confidence")
 

@@ -15,8 +15,8 @@ from midwatch_monitor.rules.act import (
     runs_tests,
 )
 from midwatch_monitor.rules.identity import SHORT, answer, result
-from midwatch_stage.factories import edit, message, reflecting
-from midwatch_stage.factories import step as call
+from midwatch_tests.factories import edit, message, reflecting
+from midwatch_tests.factories import step as call
 
 LONG = "x" * SHORT
 """Too long to be masked at the first sight."""

@@ -24,7 +24,7 @@ from midwatch_monitor.rules import DETECTORS
 from midwatch_monitor.rules.act import Act, Facet, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, Movements, Repeats, RuleAnswer, Seen
 from midwatch_monitor.rules.overrides import rule_settings
-from midwatch_stage.factories import change, editing, message, reflecting, step
+from midwatch_tests.factories import change, editing, message, reflecting, step
 
 COMMANDS = ("pytest", "python a.py", "ls", "grep x a.py", "git checkout a.py", "sleep 1")
 OUTPUTS = ("", "ok", "2 failed", "ValueError: a", "sh: javac: command not found")

@@ -8,7 +8,7 @@ from midwatch_monitor.config.rules import WorkspaceConflict
 from midwatch_monitor.records import AlertKey, Edit, Finding, Severity, Step, Writer
 from midwatch_monitor.rules.conflict import ConflictDetector
 from midwatch_monitor.rules.detector import Clear, RuleAnswer
-from midwatch_stage.factories import edit, editing, step
+from midwatch_tests.factories import edit, editing, step
 
 KEY = AlertKey(rule="workspace_conflict", subject="a.py")
 OVER = Clear(key=KEY)

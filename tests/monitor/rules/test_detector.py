@@ -10,7 +10,7 @@ from midwatch_monitor.rules.act import Act, CheckKind, Normaliser
 from midwatch_monitor.rules.detector import NO_ECHO, Echo, Movements, Repeat, Repeats
 from midwatch_monitor.rules.identity import digest
 from midwatch_monitor.rules.memory import Memory, remember
-from midwatch_stage.factories import change, edit, step
+from midwatch_tests.factories import change, edit, step
 
 NEW, PASSED, FEWER = Movement.NEW_FAILURE, Movement.CHECK_PASSED, Movement.FEWER_FAILURES
 STILL = set[Movement]()

@@ -11,7 +11,7 @@ from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Alert, Edit, Event, Resolution, Severity, Step, Writer
 from midwatch_monitor.rules import rule_settings
 from midwatch_monitor.rules.edits import MAX_FILES
-from midwatch_stage.factories import change, edit, step
+from midwatch_tests.factories import change, edit, step
 
 CLOSE = {"critical_after": 1, "notice_after": 0, "warn_after": 0, "return_weight": 2}
 """Shows every count as the value of an alert."""

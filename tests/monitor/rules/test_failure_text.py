@@ -13,7 +13,7 @@ from midwatch_monitor.rules.failure_text import (
     has_failed,
     signature,
 )
-from midwatch_stage.factories import step as make_step
+from midwatch_tests.factories import step as make_step
 
 
 def step(

@@ -18,7 +18,7 @@ from midwatch_monitor.rules.identity import (
     shell_call,
     tool_traits,
 )
-from midwatch_stage.factories import step as call
+from midwatch_tests.factories import step as call
 
 
 def step(tool: str = "shell", **args: object) -> Step:

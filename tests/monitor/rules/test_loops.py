@@ -12,7 +12,7 @@ from midwatch_monitor.config.rules import Rules
 from midwatch_monitor.judge import Judge
 from midwatch_monitor.records import Event, Severity
 from midwatch_monitor.rules import rule_settings
-from midwatch_stage.factories import change, edit, step
+from midwatch_tests.factories import change, edit, step
 
 
 def event(word: str, number: int) -> Event:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from midwatch_monitor.rules.plain_output import unwrap
-from midwatch_stage.factories import message, step
+from midwatch_tests.factories import message, step
 
 LONG = json.dumps({"ok": True, "data": "x" * 30_000})
 """Too long to be read at each step."""

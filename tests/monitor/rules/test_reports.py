@@ -20,7 +20,7 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules import rule_settings
 from midwatch_monitor.rules.act import claims_success
-from midwatch_stage.factories import change, message, reflecting, step
+from midwatch_tests.factories import change, message, reflecting, step
 
 NOTICE, WARNING, CRITICAL = Severity.NOTICE, Severity.WARNING, Severity.CRITICAL
 

@@ -16,7 +16,7 @@ from midwatch_monitor.rules.speech import (
     speaks,
     to_oneself,
 )
-from midwatch_stage.factories import edit, message, step
+from midwatch_tests.factories import edit, message, step
 
 
 def turn(text: str) -> Step:

@@ -9,7 +9,7 @@ import pytest
 
 from midwatch_monitor.records import Checkpoint, Edit, Plan, PlanStep, Record, Step, StepKind
 from midwatch_monitor.secrets.masking import Masker, Secrets, known_secrets, known_values, secret_in
-from midwatch_stage.made_up import NAMED, SECRETS, drawn, key_block
+from midwatch_tests.made_up import NAMED, SECRETS, drawn, key_block
 
 MASKER = Masker(Secrets(), b"key")
 

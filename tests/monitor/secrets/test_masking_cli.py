@@ -11,23 +11,23 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage import spilling
-from midwatch_stage.made_up import NAMED, SECRETS, key_block
 from midwatch_supervisor.cli import main
+from midwatch_tests import spilling
+from midwatch_tests.made_up import NAMED, SECRETS, key_block
 
 TOKEN = "only-words-in-this-one"
 PROGRAM = "import sys; from midwatch_supervisor.cli import main; sys.exit(main(sys.argv[1:]))"
 WANTED = SECRETS["github token"]
 TASKS = f"""
-models: {{worker: "scripted:midwatch_stage.spilling@0", supervisor: none}}
+models: {{worker: "scripted:midwatch_tests.spilling@0", supervisor: none}}
 workers:
   clerk:
     kind: task
     tools:
-      - midwatch_stage.spilling:environment
-      - midwatch_stage.spilling:fail_with
-      - midwatch_stage.spilling:put
-      - midwatch_stage.spilling:crash
+      - midwatch_tests.spilling:environment
+      - midwatch_tests.spilling:fail_with
+      - midwatch_tests.spilling:put
+      - midwatch_tests.spilling:crash
 defaults: {{max_attempts: 1}}
 tasks:
   - {{id: spill, goal: "Use {WANTED}.", acceptance: ["true"]}}
@@ -43,11 +43,11 @@ HIDDEN = [
 
 
 def midwatch(folder: Path, *argv: str, umask: int = 0o022, code: int = 0) -> str:
-    stage = str(Path(__file__).parents[2] / "stage")
+    shared = str(Path(__file__).parents[2] / "shared")
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *argv],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": stage, spilling.VARIABLE: TOKEN, "NO_COLOR": "1"},
+        env=os.environ | {"PYTHONPATH": shared, spilling.VARIABLE: TOKEN, "NO_COLOR": "1"},
         capture_output=True,
         text=True,
         check=False,

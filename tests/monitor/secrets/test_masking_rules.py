@@ -7,9 +7,9 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Alert, Lesson, Message, Result, Step
-from midwatch_stage.command import write
-from midwatch_stage.factories import step
-from midwatch_stage.made_up import SECRETS, drawn
+from midwatch_tests.command import write
+from midwatch_tests.factories import step
+from midwatch_tests.made_up import SECRETS, drawn
 
 Claim = Callable[..., Awaitable[Recorder]]
 

@@ -10,7 +10,10 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AlertStatus, AttemptStatus, planned
 from midwatch_monitor.state.run import RunState, judges
 from midwatch_monitor.state.task import TaskState
-from midwatch_stage.factories import (
+from midwatch_supervisor.cli.inspect.status import status_line
+from midwatch_supervisor.present.waiting import attempt_waits_for
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.factories import (
     alert,
     attempt,
     away,
@@ -31,9 +34,6 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_supervisor.cli.inspect.status import status_line
-from midwatch_supervisor.present.waiting import attempt_waits_for
-from midwatch_supervisor.tui.state.row import Row
 
 WORKING = transition()
 AWAY = away()

@@ -9,8 +9,8 @@ from midwatch_monitor.state.attempt import AttemptState
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.run import RunState
 from midwatch_monitor.state.task import TaskState
-from midwatch_stage import factories as make
 from midwatch_supervisor.present.waiting import task_waits_for
+from midwatch_tests import factories as make
 
 BUDGET = r.BudgetRequest(wanted=r.Grant(requests=20), reason="two files left")
 REVISION = r.PlanCheck(

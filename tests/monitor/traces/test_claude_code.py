@@ -9,8 +9,8 @@ import pytest
 
 from midwatch_monitor.records import Change, Edit, Lifecycle, Step
 from midwatch_monitor.traces import open_trace, recognise
-from midwatch_stage.factories import step as make_step
-from midwatch_stage.sessions import Line, claude_stopped, write
+from midwatch_tests.factories import step as make_step
+from midwatch_tests.sessions import Line, claude_stopped, write
 
 LATER = datetime(2026, 11, 21, 12, 0, 5, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.records import Change, Edit, Lifecycle, Step
 from midwatch_monitor.traces import open_trace, recognise
-from midwatch_stage.sessions import Line, codex_item, codex_line, write
+from midwatch_tests.sessions import Line, codex_item, codex_line, write
 
 META = codex_line("session_meta", id="s1", cwd="/repo")
 PATCH = (

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.records import Edit, Lifecycle, Step, StepKind
 from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
-from midwatch_stage.sessions import Line, gemini_call, gemini_line, qwen_line, qwen_result, write
+from midwatch_tests.sessions import Line, gemini_call, gemini_line, qwen_line, qwen_result, write
 
 HEAD: Line = {"sessionId": "s1", "projectHash": "h", "kind": "main"}
 SHELL = "run_shell_command"

@@ -13,7 +13,7 @@ from midwatch_monitor.records import Step
 from midwatch_monitor.traces import Damage, find_traces, open_trace, recognise
 from midwatch_monitor.traces.foreign import MAX_OPEN, CallNumbers, JsonNode, within
 from midwatch_monitor.traces.json_stream import MAX_LINE
-from midwatch_stage.factories import step
+from midwatch_tests.factories import step
 
 MIB = 1024 * 1024
 

@@ -8,7 +8,7 @@ import pytest
 
 from midwatch_monitor.records import Step, StepKind
 from midwatch_monitor.traces import open_trace, recognise
-from midwatch_stage.factories import step as make_step
+from midwatch_tests.factories import step as make_step
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LATER = datetime(2026, 11, 21, 12, 1, tzinfo=UTC)

@@ -34,7 +34,7 @@ from midwatch_monitor.records import (
 from midwatch_monitor.shell.claimed_edits import digest
 from midwatch_monitor.traces import Damage, native, open_trace
 from midwatch_monitor.traces.native import LineReader, write_event
-from midwatch_stage.factories import message
+from midwatch_tests.factories import message
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ON_A = (Edit(path="a.py"),)

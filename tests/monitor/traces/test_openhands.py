@@ -9,7 +9,7 @@ import pytest
 
 from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
-from midwatch_stage.factories import step as make_step
+from midwatch_tests.factories import step as make_step
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 TIME = "2026-11-21T12:00:00"

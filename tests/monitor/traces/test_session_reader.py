@@ -30,7 +30,7 @@ from midwatch_monitor.traces.session_reader import (
     parent_of,
     typed_text,
 )
-from midwatch_stage.sessions import DIALECTS, NOON, Dialect, Lines, write
+from midwatch_tests.sessions import DIALECTS, NOON, Dialect, Lines, write
 
 READERS: dict[str, Callable[[], SessionReader]] = {
     "claude-code": claude_code.ClaudeCodeSession,

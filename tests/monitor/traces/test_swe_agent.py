@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.records import Edit, Step, StepKind
 from midwatch_monitor.traces import Damage, open_trace, recognise
-from midwatch_stage.factories import step as make_step
+from midwatch_tests.factories import step as make_step
 
 EDIT = "edit 1:1\nprint(1)\nend_of_edit"
 SHOWN = "[File: /repo/src/a.py (2 lines total)]\n1:print(1)\n"

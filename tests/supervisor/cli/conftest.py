@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_agents.model_choice import PROVIDERS
-from midwatch_stage.command import Cli, midwatch
+from midwatch_tests.command import Cli, midwatch
 
 Say = Callable[..., Awaitable[tuple[int, str, str]]]
 

@@ -10,8 +10,8 @@ import pytest
 
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
-from midwatch_stage.command import MIDWATCH, printed_now, process
 from midwatch_supervisor.cli.app import COMMANDS, GROUPS
+from midwatch_tests.command import MIDWATCH, printed_now, process
 
 Capture = pytest.CaptureFixture[str]
 

@@ -15,7 +15,8 @@ import pytest
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import (
+from midwatch_supervisor.cli import main
+from midwatch_tests.command import (
     MIDWATCH,
     new_attempt,
     new_task,
@@ -23,11 +24,10 @@ from midwatch_stage.command import (
     process,
     refused_now,
 )
-from midwatch_stage.foreign import asked, loop
-from midwatch_stage.matrix import matrix
-from midwatch_stage.sessions import DIALECTS
-from midwatch_stage.sessions import write as write_session
-from midwatch_supervisor.cli import main
+from midwatch_tests.foreign import asked, loop
+from midwatch_tests.matrix import matrix
+from midwatch_tests.sessions import DIALECTS
+from midwatch_tests.sessions import write as write_session
 
 Capture = pytest.CaptureFixture[str]
 EMPTY = "an argument is empty: leave it out, or give it a value"

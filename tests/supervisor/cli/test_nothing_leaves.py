@@ -8,11 +8,11 @@ import pytest
 
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
-from midwatch_stage.foreign import FILES, asked, at, loop
-from midwatch_stage.harness import STAGE
-from midwatch_stage.matrix import matrix
-from midwatch_stage.own_network import FOUND, RECEIVER, Extent, traffic
-from midwatch_stage.sessions import DIALECTS, write
+from midwatch_tests.foreign import FILES, asked, at, loop
+from midwatch_tests.harness import SHARED
+from midwatch_tests.matrix import matrix
+from midwatch_tests.own_network import FOUND, RECEIVER, Extent, traffic
+from midwatch_tests.sessions import DIALECTS, write
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     write(session, at(datetime.now(UTC), [*asked(claude), *loop(claude, 6)]))
     (tmp_path / "tasks.yaml").write_text(TASKS)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{STAGE}")
+    monkeypatch.setenv("PYTHONPATH", f"{Path(__file__).parent}:{SHARED}")
     monkeypatch.setenv("HOOK", "key-of-the-hook")
     return tmp_path
 

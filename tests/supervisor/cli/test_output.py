@@ -12,13 +12,13 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Action, Lesson, Method, Recall, Recalled, Record
-from midwatch_stage import factories as make
-from midwatch_stage.command import Cli, new_attempt, new_task
-from midwatch_stage.command import write as write_records
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.output import confirm, write_error, write_json, write_line
 from midwatch_supervisor.cli.run.conduct import print_end
+from midwatch_tests import factories as make
+from midwatch_tests.command import Cli, new_attempt, new_task
+from midwatch_tests.command import write as write_records
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.nodes import node
 
 Capture = pytest.CaptureFixture[str]
 Say = Callable[..., Awaitable[tuple[int, str, str]]]

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import Cli
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.model_server import DONE, WRITING, ModelServer
+from midwatch_tests.command import Cli
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.model_server import DONE, WRITING, ModelServer
 
 TASKS = """
     models: {{worker: {{name: "openai-chat:gpt-4o", base_url: "{url}"}}, reflector: none}}

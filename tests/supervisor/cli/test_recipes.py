@@ -18,10 +18,10 @@ import pytest
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Intervention, Lifecycle, TaskTransition
-from midwatch_stage.model_server import calling, looping, saying, serving
-from midwatch_stage.ports import free_port
-from midwatch_stage.receivers import webhook
-from midwatch_stage.recipe import Recipe, recipe
+from midwatch_tests.model_server import calling, looping, saying, serving
+from midwatch_tests.ports import free_port
+from midwatch_tests.receivers import webhook
+from midwatch_tests.recipe import Recipe, recipe
 
 pytestmark = pytest.mark.long
 
@@ -46,7 +46,7 @@ CIRCLES = {
 """What a worker does that runs a failing test until it is told that this does not help."""
 SPANS = """
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
-from midwatch_stage.collector import tool_span, tracing
+from midwatch_tests.collector import tool_span, tracing
 with tracing(OTLPSpanExporter(timeout=10), "weather") as tracer:
     for _ in range(6):
         tool_span(tracer, "look_up", '{"city": "Oslo"}', "no answer")
@@ -122,8 +122,8 @@ async def test_an_agent_of_my_own(empty_folder: Path) -> None:
 
 async def test_a_program_that_sends_spans(empty_folder: Path) -> None:
     port = str(free_port())
-    stage = str(Path(__file__).parents[2] / "stage")
-    async with recipe("langgraph", empty_folder, PYTHONPATH=stage) as followed:
+    shared = str(Path(__file__).parents[2] / "shared")
+    async with recipe("langgraph", empty_folder, PYTHONPATH=shared) as followed:
         followed.swaps = {"4318": port, "otlp --headless": f"otlp --headless --port {port}"}
         (empty_folder / "agent.py").write_text(SPANS)
         followed.program("opentelemetry-instrument", 'exec "$@"')

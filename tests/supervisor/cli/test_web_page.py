@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.errors import UsageError
-from midwatch_stage.command import refused_now
 from midwatch_supervisor.cli.inspect.web import TOKEN, Page, page_at, read_token
+from midwatch_tests.command import refused_now
 
 LONG = "a-token_of-16-letters"
 

@@ -27,9 +27,6 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_stage.deciding import Fields, Script, Turn, answer, failed
-from midwatch_stage.factories import alert, attempt, checkpoint, step, task
-from midwatch_stage.watched import uncoded
 from midwatch_supervisor.decide.agent import REQUESTS, DecisionResult, Supervisor
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
@@ -40,6 +37,9 @@ from midwatch_supervisor.decide.context import (
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.decide.policy import choose
 from midwatch_supervisor.decide.worker_requests import OpenRequest, RequestRuling
+from midwatch_tests.deciding import Fields, Script, Turn, answer, failed
+from midwatch_tests.factories import alert, attempt, checkpoint, step, task
+from midwatch_tests.watched import uncoded
 
 STEPS = tuple(step(number, "shell", output=f"output {number}") for number in range(1, 6))
 CONTEXT = DecisionContext(

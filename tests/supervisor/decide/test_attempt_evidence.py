@@ -37,12 +37,12 @@ from midwatch_monitor.records import (
     Step,
     Terms,
 )
-from midwatch_stage import factories as make
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.history import AttemptEvidence, History
 from midwatch_supervisor.decide.prompt import render
 from midwatch_supervisor.decide.reading import AttemptReading, means_of
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_tests import factories as make
 from midwatch_tools.data_blocks import DataBlocks
 
 Write = Callable[..., Awaitable[int]]

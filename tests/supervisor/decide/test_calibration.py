@@ -9,9 +9,9 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.metrics.calibration import Sample, calibrate
 from midwatch_monitor.records import Attempt, Commit, Ending, Feedback, Origin, Record, Step
-from midwatch_stage.factories import drafts, ended, reflecting, step
 from midwatch_supervisor.decide import calibration as reading
 from midwatch_supervisor.decide.calibration import Calibrator
+from midwatch_tests.factories import drafts, ended, reflecting, step
 
 AddAttempt = Callable[..., Awaitable[Attempt]]
 CommitRecords = Callable[..., Awaitable[None]]

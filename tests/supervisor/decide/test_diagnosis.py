@@ -20,9 +20,6 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.deciding import failed
-from midwatch_stage.factories import alert as firing
-from midwatch_stage.factories import analysis, plan, reflecting, step
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
@@ -31,6 +28,9 @@ from midwatch_supervisor.decide.context import (
     ObservedProgress,
 )
 from midwatch_supervisor.decide.diagnosis import TABLE, diagnose
+from midwatch_tests.deciding import failed
+from midwatch_tests.factories import alert as firing
+from midwatch_tests.factories import analysis, plan, reflecting, step
 
 
 def alert(rule: str, *evidence: int, step: int = 5) -> Alert:

@@ -20,8 +20,6 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import InterventionState
-from midwatch_stage.deciding import failed
-from midwatch_stage.factories import alert, judged, plan
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
@@ -36,6 +34,8 @@ from midwatch_supervisor.decide.policy import (
     choose,
     order_for,
 )
+from midwatch_tests.deciding import failed
+from midwatch_tests.factories import alert, judged, plan
 
 OBSERVE, NUDGE, REPLAN = Action.OBSERVE, Action.NUDGE, Action.REPLAN
 SWITCH, RESTART, SPLIT = Action.SWITCH_MODEL, Action.RESTART, Action.SPLIT

@@ -20,7 +20,6 @@ from midwatch_monitor.records import (
     Outcome,
     PlanCheck,
 )
-from midwatch_stage.factories import alert, analysis, judged, plan, reflecting, step
 from midwatch_supervisor.decide.context import (
     ConcurrentEdit,
     DecisionContext,
@@ -28,6 +27,7 @@ from midwatch_supervisor.decide.context import (
     NotedAnalysis,
 )
 from midwatch_supervisor.decide.prompt import MIN_CHARS, render
+from midwatch_tests.factories import alert, analysis, judged, plan, reflecting, step
 from midwatch_tools.data_blocks import DataBlocks
 
 PROMPT = Path(__file__).with_name("prompt.txt")

@@ -50,14 +50,14 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.rules.identity import HELD_BACK
 from midwatch_monitor.state.run import RunState
-from midwatch_stage import factories as make
-from midwatch_stage.deciding import Script, answer, answering
-from midwatch_stage.harness import PastAttempts, assigned
-from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.reading import concurrent
 from midwatch_supervisor.decide.supervision import Supervision, overdue
+from midwatch_tests import factories as make
+from midwatch_tests.deciding import Script, answer, answering
+from midwatch_tests.harness import PastAttempts, assigned
+from midwatch_tests.reading import records_of
 
 T = TypeVar("T")
 Write = Callable[[Record], Awaitable[int]]

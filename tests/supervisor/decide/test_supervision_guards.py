@@ -32,12 +32,12 @@ from midwatch_monitor.records import (
     Task,
 )
 from midwatch_monitor.state.run import OPEN_QUESTION_KINDS as KINDS
-from midwatch_stage import factories as make
-from midwatch_stage.deciding import answer, answering
-from midwatch_stage.reading import records_of
 from midwatch_supervisor.decide.agent import Supervisor
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.fleet.monitors.leases import Leases
+from midwatch_tests import factories as make
+from midwatch_tests.deciding import answer, answering
+from midwatch_tests.reading import records_of
 
 T = TypeVar("T")
 CYCLE = make.alert()

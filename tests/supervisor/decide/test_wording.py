@@ -12,7 +12,6 @@ import pytest
 
 from midwatch_monitor.records import Action, CheckpointDecision, Diagnosis, Grant, Part, Step, Terms
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.factories import alert, checkpoint, editing, step
 from midwatch_supervisor.decide.context import ConcurrentEdit
 from midwatch_supervisor.decide.diagnosis import (
     RefusedCalls,
@@ -22,6 +21,7 @@ from midwatch_supervisor.decide.diagnosis import (
 )
 from midwatch_supervisor.decide.policy import ACTIONS
 from midwatch_supervisor.decide.wording import MessageSubject, message
+from midwatch_tests.factories import alert, checkpoint, editing, step
 
 MESSAGES = Path(__file__).with_name("messages.txt")
 OUTPUT = """F

@@ -24,7 +24,6 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.factories import alert, intervention
 from midwatch_supervisor.decide.answer import GrantAnswer
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.policy import (
@@ -41,6 +40,7 @@ from midwatch_supervisor.decide.worker_requests import (
     by_policy,
     by_verdict,
 )
+from midwatch_tests.factories import alert, intervention
 
 STUCK = alert(severity=Severity.CRITICAL, summary="it goes round")
 CONTEXT = DecisionContext(

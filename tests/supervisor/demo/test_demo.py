@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from midwatch_stage.command import objects, process
 from midwatch_supervisor.cli import main
+from midwatch_tests.command import objects, process
 
 Line = dict[str, Any]
 

@@ -15,12 +15,12 @@ from midwatch_monitor.config.tasks import Role, TaskFile, TaskSpec, WorkerKind
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import Action, Actor, Diagnosis, Plan, Severity
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_stage.factories import alert, attempt, message, task
 from midwatch_supervisor.decide.agent import DecisionResult, Supervisor
 from midwatch_supervisor.decide.context import DecisionContext, Means
 from midwatch_supervisor.decide.diagnosis import DiagnosedCause
 from midwatch_supervisor.decide.history import AttemptEvidence
 from midwatch_supervisor.demo import script_for
+from midwatch_tests.factories import alert, attempt, message, task
 
 TASKS = TaskFile.model_validate(
     yaml.safe_load(files("midwatch_supervisor.demo").joinpath("tasks.yaml").read_text())

@@ -10,8 +10,6 @@ import pytest
 
 from midwatch_monitor.errors import JournalError, UsageError
 from midwatch_monitor.records import NodeState, name_of
-from midwatch_stage.factories import AT, run
-from midwatch_stage.nodes import node
 from midwatch_supervisor.fleet.process import JournalOutageLog, identity
 from midwatch_supervisor.fleet.queue.dispatch import DueTasks, due, loss_line, rescue_line
 from midwatch_supervisor.fleet.queue.queue import (
@@ -22,6 +20,8 @@ from midwatch_supervisor.fleet.queue.queue import (
     run_key,
     system_url,
 )
+from midwatch_tests.factories import AT, run
+from midwatch_tests.nodes import node
 
 RUN = run(7)
 

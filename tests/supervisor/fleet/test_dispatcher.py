@@ -28,9 +28,6 @@ from midwatch_monitor.records import (
     SupervisedBy,
     TaskTransition,
 )
-from midwatch_stage.factories import AT, WHOSE, draft, task_transition, transition
-from midwatch_stage.reading import records_of
-from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import UNABLE, TaskFailures
 from midwatch_supervisor.fleet.process import Identity
@@ -38,6 +35,9 @@ from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
 from midwatch_supervisor.fleet.queue.queue import QueuedTurn, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
+from midwatch_tests.factories import AT, WHOSE, draft, task_transition, transition
+from midwatch_tests.reading import records_of
+from midwatch_tests.turns import QueueInMemory
 
 
 class Fleet:

@@ -33,13 +33,13 @@ from midwatch_monitor.records import (
     SupervisedBy,
     Task,
 )
-from midwatch_stage.command import assignment
-from midwatch_stage.deciding import answer, answering
-from midwatch_stage.factories import delivery, ended, reflecting, step, task_transition
-from midwatch_stage.nodes import node
-from midwatch_stage.watched import SETTINGS, Brokered, Fleet
 from midwatch_supervisor.fleet.monitors.fleet_monitor import ALONE, LeaseChange
 from midwatch_supervisor.fleet.monitors.leases import LEARNER, RoleChange
+from midwatch_tests.command import assignment
+from midwatch_tests.deciding import answer, answering
+from midwatch_tests.factories import delivery, ended, reflecting, step, task_transition
+from midwatch_tests.nodes import node
+from midwatch_tests.watched import SETTINGS, Brokered, Fleet
 
 T = TypeVar("T")
 UNSURE = reflecting(0, 10, 80, blockers=("a", "b", "c"), notes="stuck")

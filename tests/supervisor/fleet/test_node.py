@@ -33,11 +33,6 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.acting import DONE, script, task_file
-from midwatch_stage.command import midwatch
-from midwatch_stage.database import Database
-from midwatch_stage.factories import call, drafts, turn
-from midwatch_stage.reading import records_of
 from midwatch_supervisor.fleet.nodes.node import Node, open_node
 from midwatch_supervisor.fleet.process import identity
 from midwatch_supervisor.fleet.queue.dispatch import Dispatcher
@@ -45,6 +40,11 @@ from midwatch_supervisor.fleet.queue.queue import TurnQueue, TurnUnderWay
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.operator.tasks import Withdrawer
 from midwatch_supervisor.present.assignment import assignments
+from midwatch_tests.acting import DONE, script, task_file
+from midwatch_tests.command import midwatch
+from midwatch_tests.database import Database
+from midwatch_tests.factories import call, drafts, turn
+from midwatch_tests.reading import records_of
 
 pytestmark = pytest.mark.parametrize("location", ["postgresql"], indirect=True)
 

@@ -7,9 +7,9 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Lifecycle
-from midwatch_stage.factories import draft, task_transition
 from midwatch_supervisor.cli.fleet.node_exit import NodeExitReport
 from midwatch_supervisor.fleet.nodes.turn import TurnEnded, TurnOutcome
+from midwatch_tests.factories import draft, task_transition
 
 Capture = pytest.CaptureFixture[str]
 

@@ -17,9 +17,9 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import AttemptTransition, Lifecycle, Step, TaskTransition
-from midwatch_stage.acting import DONE, script
-from midwatch_stage.factories import call, turn
-from midwatch_stage.harness import RunHarness
+from midwatch_tests.acting import DONE, script
+from midwatch_tests.factories import call, turn
+from midwatch_tests.harness import RunHarness
 
 SETTINGS = """
 run: {sandbox: "off", grace_seconds: 1}

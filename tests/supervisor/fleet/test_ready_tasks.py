@@ -24,12 +24,12 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage import factories
-from midwatch_stage.command import assignment
-from midwatch_stage.factories import AT, draft
-from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.dispatch import UnfinishedRuns
 from midwatch_supervisor.fleet.queue.ready_tasks import ReadyTasks
+from midwatch_tests import factories
+from midwatch_tests.command import assignment
+from midwatch_tests.factories import AT, draft
+from midwatch_tests.matrix import DATABASES
 
 OVER = TaskTransition(lifecycle=Lifecycle.COMPLETED)
 WAITING = AttemptTransition(lifecycle=Lifecycle.INPUT_REQUIRED)

@@ -19,11 +19,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.submission import NewTask, submit
 from midwatch_monitor.records import AttemptTransition, Fault, Lifecycle, TaskTransition
-from midwatch_stage.acting import DONE, script
-from midwatch_stage.factories import AT, run, task_transition
-from midwatch_stage.reading import records_of
-from midwatch_stage.repository import new_repository
-from midwatch_stage.turns import QueueInMemory
 from midwatch_supervisor.cli.inspect.status import waits_for
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.nodes.task_failures import UNABLE
@@ -44,6 +39,11 @@ from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.workspaces.clone import clone_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import head_of
+from midwatch_tests.acting import DONE, script
+from midwatch_tests.factories import AT, run, task_transition
+from midwatch_tests.reading import records_of
+from midwatch_tests.repository import new_repository
+from midwatch_tests.turns import QueueInMemory
 from midwatch_tools.git import git
 
 SETTINGS = Settings(run=RunSettings(sandbox=Sandbox.OFF))

@@ -23,7 +23,10 @@ from midwatch_monitor.records import (
     Task,
     Writer,
 )
-from midwatch_stage.factories import (
+from midwatch_supervisor.learning.attempt_case import case_of
+from midwatch_supervisor.learning.reflectors import Reflectors, reflector_of
+from midwatch_supervisor.present.assignment import Assignment, assignments
+from midwatch_tests.factories import (
     acceptance,
     alert,
     analysis,
@@ -35,10 +38,7 @@ from midwatch_stage.factories import (
     step,
     task,
 )
-from midwatch_stage.harness import PastAttempts
-from midwatch_supervisor.learning.attempt_case import case_of
-from midwatch_supervisor.learning.reflectors import Reflectors, reflector_of
-from midwatch_supervisor.present.assignment import Assignment, assignments
+from midwatch_tests.harness import PastAttempts
 
 REJECTION = Feedback(accepted=False, comment="Refunds are wrong.")
 TOLD = analysis()

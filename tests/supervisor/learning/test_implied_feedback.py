@@ -11,12 +11,12 @@ import pytest
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Ending, Feedback, Origin, VerdictBasis
-from midwatch_stage.factories import AT
-from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.implied_feedback import scan
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge
 from midwatch_supervisor.workspaces.workspace import reopen_workspace
+from midwatch_tests.factories import AT
+from midwatch_tests.harness import PastAttempts, assigned
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 MERGED = AT + HOUR

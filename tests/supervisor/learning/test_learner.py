@@ -44,10 +44,10 @@ from midwatch_monitor.records import (
     StudyState,
     Summary,
 )
-from midwatch_stage.factories import edit, step
-from midwatch_stage.harness import PastAttempts, assigned
 from midwatch_supervisor.learning.chores import LessonResult
 from midwatch_supervisor.learning.learner import Learner
+from midwatch_tests.factories import edit, step
+from midwatch_tests.harness import PastAttempts, assigned
 
 DONE, FAILED, REFUSED = StudyState.DONE, StudyState.FAILED, StudyState.REFUSED
 SCRIPTED = ModelSpec(name=f"scripted:{__name__}")

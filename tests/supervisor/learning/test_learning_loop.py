@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from midwatch_stage.command import process
+from midwatch_tests.command import process
 
 pytestmark = pytest.mark.long  # two demos by the command line; each part has its own tests
 

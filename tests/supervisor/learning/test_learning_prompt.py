@@ -33,9 +33,9 @@ from midwatch_monitor.records import (
     Study,
     Summary,
 )
-from midwatch_stage.harness import PastAttempts, RunHarness
-from midwatch_stage.reading import prompts
-from midwatch_stage.watched import uncoded
+from midwatch_tests.harness import PastAttempts, RunHarness
+from midwatch_tests.reading import prompts
+from midwatch_tests.watched import uncoded
 
 TAUGHT = "The worker wrote out.txt without its heading; write the heading first."
 RULES = "Look at what is there before you write anything."

@@ -8,7 +8,6 @@ import pytest
 
 from midwatch_monitor.config.learning import FeedbackSettings
 from midwatch_monitor.records import VerdictBasis
-from midwatch_stage.factories import AT
 from midwatch_supervisor.learning.merge_outcome import (
     Branch,
     BranchWork,
@@ -23,6 +22,7 @@ from midwatch_supervisor.learning.merge_outcome import (
     merge_point,
     revisions,
 )
+from midwatch_tests.factories import AT
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 SETTINGS = FeedbackSettings()

@@ -33,9 +33,6 @@ from midwatch_monitor.records import (
     Task,
     VerdictBasis,
 )
-from midwatch_stage.factories import WHOSE, analysis, feedback, message, plan, task_transition
-from midwatch_stage.harness import PastAttempts, assigned
-from midwatch_stage.reading import uses
 from midwatch_supervisor.learning.recall import (
     MAX_CHARS,
     PART,
@@ -45,6 +42,9 @@ from midwatch_supervisor.learning.recall import (
     precedents,
     recall,
 )
+from midwatch_tests.factories import WHOSE, analysis, feedback, message, plan, task_transition
+from midwatch_tests.harness import PastAttempts, assigned
+from midwatch_tests.reading import uses
 from midwatch_tools.data_blocks import DataBlocks
 
 BLOCKS = DataBlocks("0badcafe")

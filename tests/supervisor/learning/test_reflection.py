@@ -33,10 +33,10 @@ from midwatch_monitor.records import (
     Spending,
     Summary,
 )
-from midwatch_stage.factories import intervention, plan, reflecting
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import last_words
 from midwatch_supervisor.learning.reflection import NO_MODEL, reflect_project
+from midwatch_tests.factories import intervention, plan, reflecting
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import last_words
 
 Look = Callable[..., Awaitable[Reflection | None]]
 

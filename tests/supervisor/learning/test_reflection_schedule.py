@@ -27,10 +27,6 @@ from midwatch_monitor.records import (
     Summary,
     SupervisedBy,
 )
-from midwatch_stage.factories import AT, task_transition
-from midwatch_stage.harness import PastAttempts, assigned
-from midwatch_stage.matrix import DATABASES
-from midwatch_stage.reading import last_words
 from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
 from midwatch_supervisor.learning.learner import Learner
 from midwatch_supervisor.learning.reflection_schedule import (
@@ -39,6 +35,10 @@ from midwatch_supervisor.learning.reflection_schedule import (
     learn,
     next_window,
 )
+from midwatch_tests.factories import AT, task_transition
+from midwatch_tests.harness import PastAttempts, assigned
+from midwatch_tests.matrix import DATABASES
+from midwatch_tests.reading import last_words
 
 TOLD = "It edited the rounding in totals.py five times before it ran the tests."
 

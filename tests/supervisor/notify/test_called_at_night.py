@@ -14,11 +14,11 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Alert
-from midwatch_stage.chromium import chromium
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.model_server import ModelServer, looping, serving
-from midwatch_stage.ports import LOOPBACK, free_port
-from midwatch_stage.receivers import Receiver, webhook
+from midwatch_tests.chromium import chromium
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.model_server import ModelServer, looping, serving
+from midwatch_tests.ports import LOOPBACK, free_port
+from midwatch_tests.receivers import Receiver, webhook
 
 pytestmark = pytest.mark.long
 

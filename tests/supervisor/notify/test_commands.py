@@ -14,10 +14,10 @@ import pytest
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Fault, Step
-from midwatch_stage.command import midwatch, refused_now
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.ports import LOOPBACK, free_port
-from midwatch_stage.receivers import mail_server, webhook
+from midwatch_tests.command import midwatch, refused_now
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.ports import LOOPBACK, free_port
+from midwatch_tests.receivers import mail_server, webhook
 
 TASKS = """
     models: {worker: "scripted:test_commands@0.02", supervisor: none}

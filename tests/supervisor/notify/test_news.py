@@ -22,9 +22,9 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
 )
-from midwatch_stage import factories as make
-from midwatch_stage.factories import AT, after
 from midwatch_supervisor.notify.news import News, NewsKind, RunNews, due, message
+from midwatch_tests import factories as make
+from midwatch_tests.factories import AT, after
 
 SUBJECT = "edit:src/secret_plan.py"
 

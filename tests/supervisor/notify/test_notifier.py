@@ -16,11 +16,11 @@ from midwatch_monitor.config.notify import NotifySettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Action, Fault, Lifecycle, Notified, SupervisedBy
-from midwatch_stage import factories as make
-from midwatch_stage.ports import LOOPBACK, free_port
-from midwatch_stage.receivers import mail_server, webhook
-from midwatch_stage.watched import SETTINGS, Fleet
 from midwatch_supervisor.notify.notifier import run_notifier, senders_of
+from midwatch_tests import factories as make
+from midwatch_tests.ports import LOOPBACK, free_port
+from midwatch_tests.receivers import mail_server, webhook
+from midwatch_tests.watched import SETTINGS, Fleet
 
 SECRET = {"HOOK": "key"}
 QUESTION = make.intervention(Action.ASK_OPERATOR, message="May I delete plan.py?")

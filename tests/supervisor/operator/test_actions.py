@@ -1,4 +1,4 @@
-"""An operator's desk over the journal of a run that another process conducts, without a bus."""
+"""An operator's operator over the journal of a run that another process conducts, without a bus."""
 
 import asyncio
 import os
@@ -25,10 +25,10 @@ from midwatch_monitor.records import (
     Lifecycle,
 )
 from midwatch_monitor.state.intervention import InterventionState
-from midwatch_stage.acting import DONE
-from midwatch_stage.factories import call, turn
-from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.operator.actions import OperatorActions, operator_name
+from midwatch_tests.acting import DONE
+from midwatch_tests.factories import call, turn
+from midwatch_tests.harness import RunHarness
 
 T = TypeVar("T")
 
@@ -83,7 +83,7 @@ class OtherRun:
 
     def __init__(self, harness: RunHarness) -> None:
         self.harness = harness
-        self.desk = OperatorActions(harness.journal, author="ada")
+        self.operator = OperatorActions(harness.journal, author="ada")
 
     async def start(self, *names: str, answer: Action = Action.NUDGE) -> Process:
         """Start a run whose policy answers a call for help in one way."""
@@ -135,7 +135,7 @@ async def test_guidance_reaches_a_run_of_another_process_at_its_next_request(
     process = await other_run.start("holder")
     attempt = await other_run.attempt("holder")
     await other_run.harness.until((other_run.harness.folder / "held").exists)
-    id = await other_run.desk.act(attempt, Action.NUDGE, "Look up.")
+    id = await other_run.operator.act(attempt, Action.NUDGE, "Look up.")
     other_run.release()
     assert await asyncio.wait_for(process.wait(), 300) == 0
     arrived = Delivery(intervention=id, state=DeliveryState.DELIVERED, step=1)
@@ -154,7 +154,7 @@ async def test_a_decision_that_waits_is_approved_from_another_process(other_run:
     held, asked = await other_run.entry(attempt, Intervention)
     assert asked.needs_approval
     decision = InterventionState.begin(held, asked)
-    await other_run.desk.settle(attempt, held.id, decision, agreed=True, step=1)
+    await other_run.operator.settle(attempt, held.id, decision, agreed=True, step=1)
     assert await asyncio.wait_for(process.wait(), 300) == 0
     stamps = [(each.intervention, each.state) for each in await other_run.harness.told(Delivery)]
     assert stamps == [(held.id, DeliveryState.APPROVED), (held.id, DeliveryState.DELIVERED)]
@@ -169,7 +169,7 @@ async def test_an_attempt_that_waits_for_a_person_goes_on_within_a_second(
     asked, _ = await other_run.entry(attempt, Intervention)
     _, parked = await other_run.entry(attempt, AttemptTransition, after=asked.id)
     assert parked.lifecycle is Lifecycle.INPUT_REQUIRED
-    id = await other_run.desk.act(attempt, Action.RESUME)
+    id = await other_run.operator.act(attempt, Action.RESUME)
     issued, _ = await other_run.entry(attempt, Intervention, after=id - 1)
     answered, state = await other_run.entry(attempt, AttemptTransition, after=id)
     assert state.lifecycle is Lifecycle.WORKING

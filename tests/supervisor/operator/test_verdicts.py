@@ -19,10 +19,10 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_stage.command import write
-from midwatch_stage.factories import AT, fact, guidelines, known_fact, known_lesson
-from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
+from midwatch_tests.command import write
+from midwatch_tests.factories import AT, fact, guidelines, known_fact, known_lesson
+from midwatch_tests.harness import PastAttempts
 
 REJECTED = Feedback(accepted=False, comment="Cents are lost.", author="ada")
 

@@ -21,7 +21,6 @@ from midwatch_monitor.records import (
 )
 from midwatch_monitor.state.intervention import worker_request
 from midwatch_monitor.state.task import TaskState
-from midwatch_stage import factories as make
 from midwatch_supervisor.operator.tasks import (
     TaskReading,
     WithdrawalResult,
@@ -30,6 +29,7 @@ from midwatch_supervisor.operator.tasks import (
     wholes,
 )
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_tests import factories as make
 
 WORKING, SPLIT = make.transition(), make.ended(Ending.SPLIT)
 STOP = make.intervention(Action.STOP, Actor.OPERATOR)

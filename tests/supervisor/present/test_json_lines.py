@@ -6,8 +6,8 @@ from datetime import timedelta, timezone
 import pytest
 
 from midwatch_monitor import records as r
-from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import JsonLine, Transcript
+from midwatch_tests import factories as make
 
 NUDGE = make.intervention(message="Look up.", escalation=9, answers=(make.alert().key,) * 2)
 

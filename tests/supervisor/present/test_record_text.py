@@ -15,10 +15,10 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.rules.identity import END_UNKNOWN
-from midwatch_stage import factories as make
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.learning_text import NOTHING, GivenLearning
 from midwatch_supervisor.present.record_text import line
+from midwatch_tests import factories as make
 
 TEXTS = Path(__file__).with_name("record_texts.txt")
 LINES = TEXTS.with_name("record_lines.jsonl")

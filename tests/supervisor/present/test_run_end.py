@@ -13,11 +13,11 @@ import pytest
 from midwatch_monitor import records as r
 from midwatch_monitor.command_hint import naming_journal
 from midwatch_monitor.state.task import TaskState
-from midwatch_stage import factories as make
 from midwatch_supervisor.present.file_changes import FileChange, change_lines, changes_text
 from midwatch_supervisor.present.json_lines import Transcript
 from midwatch_supervisor.present.run_text import TaskResult, progress_line, run_end
 from midwatch_supervisor.present.text_line import with_reservations
+from midwatch_tests import factories as make
 
 TEXTS = Path(__file__).with_name("run_ends.txt")
 FILES = (

@@ -6,11 +6,11 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskSpec
 from midwatch_monitor.records import Lifecycle, NodeState, NodeStatus, SupervisedBy
-from midwatch_stage import factories as make
-from midwatch_stage.harness import assigned
-from midwatch_stage.nodes import node
 from midwatch_supervisor.present.waiting import missing_node_words, wait_of
 from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_tests import factories as make
+from midwatch_tests.harness import assigned
+from midwatch_tests.nodes import node
 
 LEAVING = node("a", "fpga", state=NodeState.DRAINING)
 LOST = node("b", "fpga", state=NodeState.LOST)

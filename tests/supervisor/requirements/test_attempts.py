@@ -38,10 +38,10 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.acting import DONE, REPORT, put, script, task_file
-from midwatch_stage.factories import call, checkpoint, intervention, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.reading import answers
+from midwatch_tests.acting import DONE, REPORT, put, script, task_file
+from midwatch_tests.factories import call, checkpoint, intervention, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.reading import answers
 
 _met: dict[str, set[str]] = defaultdict(set)
 """Who has come to which meeting."""

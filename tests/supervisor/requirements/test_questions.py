@@ -33,16 +33,16 @@ from midwatch_monitor.records import (
     Lifecycle,
     Step,
 )
-from midwatch_stage.acting import DONE, script, task_file
-from midwatch_stage.deciding import answer
-from midwatch_stage.factories import call, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.reading import records_of
-from midwatch_stage.worker import Perform
 from midwatch_supervisor.decide.supervision import Supervision
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.launch import begin_run, conduct
+from midwatch_tests.acting import DONE, script, task_file
+from midwatch_tests.deciding import answer
+from midwatch_tests.factories import call, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.reading import records_of
+from midwatch_tests.worker import Perform
 
 _asked: list[list[EscalationState]] = []
 """What another reader of the journal saw of the escalation whenever the supervisor was asked."""

@@ -22,9 +22,9 @@ from midwatch_monitor.records import (
     Step,
 )
 from midwatch_monitor.replay.replay import Replay
-from midwatch_stage.factories import edit, reflecting, step
-from midwatch_stage.reading import records_of
-from midwatch_stage.worker import Claim
+from midwatch_tests.factories import edit, reflecting, step
+from midwatch_tests.reading import records_of
+from midwatch_tests.worker import Claim
 
 SEED = load_settings([Path(__file__).parents[3] / "configs" / "seed.yaml"], environ={})
 OFFERED = Change(reflect=True, plan_step=1, plan_steps=3, lifecycle=Lifecycle.WORKING)

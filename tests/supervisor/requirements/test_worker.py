@@ -29,12 +29,12 @@ from midwatch_monitor.records import (
     Plan,
     Step,
 )
-from midwatch_stage.acting import DONE, REPORT, put, script, task_file
-from midwatch_stage.factories import call, intervention, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.reading import answers, prompts
-from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
+from midwatch_tests.acting import DONE, REPORT, put, script, task_file
+from midwatch_tests.factories import call, intervention, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.reading import answers, prompts
+from midwatch_tests.watched import uncoded
 
 _awaited = threading.Event()
 """Set once the test has seen what the workers wait for."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.fake_agents import Fake, fake_in
+from midwatch_tests.fake_agents import Fake, fake_in
 
 
 @pytest.fixture

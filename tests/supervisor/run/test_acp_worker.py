@@ -31,9 +31,10 @@ from midwatch_monitor.records import (
     StepKind,
 )
 from midwatch_monitor.rules.identity import END_UNKNOWN
-from midwatch_stage.command import midwatch
-from midwatch_stage.factories import intervention
-from midwatch_stage.fake_agents import (
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_tests.command import midwatch
+from midwatch_tests.factories import intervention
+from midwatch_tests.fake_agents import (
     GREETS,
     TASKS,
     Asked,
@@ -47,8 +48,7 @@ from midwatch_stage.fake_agents import (
     together,
     waits,
 )
-from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_tests.harness import RunHarness
 
 FAKE = Path(acp.__path__[0]) / "fake_agent.py"
 FAILS = {"run": "exit 3"}
@@ -329,12 +329,12 @@ ASKS = {"ask": "touch ran", "acts": [{"run": "touch ran"}]}
 ASK = "permission: ask"
 
 
-def desk(harness: RunHarness) -> OperatorActions:
+def operator(harness: RunHarness) -> OperatorActions:
     return OperatorActions(harness.journal, author="ada")
 
 
 async def allow(harness: RunHarness, asked: Asked) -> None:
-    await desk(harness).settle(asked.attempt, asked.id, asked.request, agreed=True, step=1)
+    await operator(harness).settle(asked.attempt, asked.id, asked.request, agreed=True, step=1)
 
 
 async def command_results(harness: RunHarness) -> list[bool | None]:
@@ -372,7 +372,7 @@ async def test_it_waits_for_a_person_who_approves(harness: RunHarness, fake: Fak
 async def test_what_is_rejected_is_not_done_and_said_why(harness: RunHarness, fake: Fake) -> None:
     async def act_as_operator() -> None:
         asked = await question(harness)
-        await desk(harness).settle(
+        await operator(harness).settle(
             asked.attempt, asked.id, asked.request, agreed=False, comment="Only greet.", step=1
         )
         await enough(harness, asked)

@@ -35,7 +35,6 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.state.intervention import Interventions
-from midwatch_stage import factories as make
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.attempt_end import (
     Ended,
@@ -52,6 +51,7 @@ from midwatch_supervisor.run.completion import (
     summary,
     was_help_answered,
 )
+from midwatch_tests import factories as make
 
 PART = Part(title="a", goal="A.")
 SPLIT = make.intervention(

@@ -31,9 +31,9 @@ from midwatch_monitor.records import (
     Lifecycle,
     TaskTransition,
 )
-from midwatch_stage.factories import draft, intervention, task_transition
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.matrix import matrix
+from midwatch_tests.factories import draft, intervention, task_transition
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.matrix import matrix
 
 DONE = ModelResponse(parts=[TextPart("Done.")])
 

@@ -28,9 +28,13 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.acting import DONE, REPORT, gate, put, putting, script, task_file
-from midwatch_stage.command import new_attempt, new_task
-from midwatch_stage.factories import (
+from midwatch_supervisor.learning.run_learning import RunLearning
+from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_supervisor.operator.tasks import WithdrawalResult, Withdrawer
+from midwatch_supervisor.run.launch import conduct, load_jobs, load_run
+from midwatch_tests.acting import DONE, REPORT, gate, put, putting, script, task_file
+from midwatch_tests.command import new_attempt, new_task
+from midwatch_tests.factories import (
     call,
     draft,
     ended,
@@ -39,11 +43,7 @@ from midwatch_stage.factories import (
     transition,
     turn,
 )
-from midwatch_stage.harness import RunHarness
-from midwatch_supervisor.learning.run_learning import RunLearning
-from midwatch_supervisor.operator.actions import OperatorActions
-from midwatch_supervisor.operator.tasks import WithdrawalResult, Withdrawer
-from midwatch_supervisor.run.launch import conduct, load_jobs, load_run
+from midwatch_tests.harness import RunHarness
 
 NOTE = "Write the word one."
 STOP = intervention(Action.STOP, Actor.OPERATOR)

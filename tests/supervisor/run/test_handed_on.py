@@ -14,10 +14,10 @@ from midwatch_agents.scripted import play
 from midwatch_monitor.config.settings import ReflectSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Alert, Change, Ending
-from midwatch_stage.acting import DONE, put, script, task_file
-from midwatch_stage.command import new_attempt, new_task
-from midwatch_stage.factories import call, commit, ended, reflecting, turn
-from midwatch_stage.harness import RunHarness
+from midwatch_tests.acting import DONE, put, script, task_file
+from midwatch_tests.command import new_attempt, new_task
+from midwatch_tests.factories import call, commit, ended, reflecting, turn
+from midwatch_tests.harness import RunHarness
 
 _planner_heard: list[str] = []
 

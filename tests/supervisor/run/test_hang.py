@@ -40,11 +40,11 @@ from midwatch_monitor.records import (
     TaskTransition,
 )
 from midwatch_monitor.silence import SILENT
-from midwatch_stage.acting import DONE, agent_file, put, script
-from midwatch_stage.factories import call, intervention, turn
-from midwatch_stage.factories import ended as ending
-from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.run.parking import CUT_SHORT
+from midwatch_tests.acting import DONE, agent_file, put, script
+from midwatch_tests.factories import call, intervention, turn
+from midwatch_tests.factories import ended as ending
+from midwatch_tests.harness import RunHarness
 
 STOP = intervention(Action.STOP, Actor.OPERATOR, message="it hangs")
 STOPPED = ending(Ending.CANCELED, reason="stopped by operator: it hangs")

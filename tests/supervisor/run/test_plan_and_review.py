@@ -18,9 +18,9 @@ from midwatch_monitor.records import (
     Spending,
     VerdictBasis,
 )
-from midwatch_stage.acting import DONE, put, script
-from midwatch_stage.factories import call, plan, turn
-from midwatch_stage.harness import RunHarness
+from midwatch_tests.acting import DONE, put, script
+from midwatch_tests.factories import call, plan, turn
+from midwatch_tests.harness import RunHarness
 
 
 def answer(**args: object) -> Turn:

@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from midwatch_monitor.records import Action, Actor, Alert, AttemptTransition, Intervention, Step
-from midwatch_stage.fake_agents import beside, enough, question
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.model_stub import ModelStub
 from midwatch_supervisor.operator.actions import OperatorActions
+from midwatch_tests.fake_agents import beside, enough, question
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.model_stub import ModelStub
 
 PLACE = os.environ.get("MIDWATCH_REAL_AGENTS", "")
 WHY = "MIDWATCH_REAL_AGENTS names no folder of installed agents (CONTRIBUTING.md)"
@@ -143,9 +143,9 @@ async def test_a_command_that_it_asks_for_runs_once_a_person_has_approved_it(
 ) -> None:
     async def act_as_operator() -> None:
         asked = await question(harness)
-        desk = OperatorActions(harness.journal, author="ada")
+        operator = OperatorActions(harness.journal, author="ada")
         no = "" if allowed else "Do not look."
-        await desk.settle(
+        await operator.settle(
             asked.attempt, asked.id, asked.request, agreed=allowed, comment=no, step=1
         )
         if not allowed:

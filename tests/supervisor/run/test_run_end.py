@@ -10,10 +10,10 @@ from pydantic_ai import RunContext
 from midwatch_agents.scripted import Script
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.tasks import Role
-from midwatch_stage.acting import DONE, script
-from midwatch_stage.factories import call, turn
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.cli import main
+from midwatch_tests.acting import DONE, script
+from midwatch_tests.factories import call, turn
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import run_git
 
 TASKS = f"""

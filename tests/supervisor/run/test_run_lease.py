@@ -7,9 +7,9 @@ from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import Attempt, AttemptTransition, Commit, Lifecycle, TaskTransition
-from midwatch_stage.command import ask, midwatch
-from midwatch_stage.factories import AT, drafts
-from midwatch_stage.harness import PastAttempts, assigned
+from midwatch_tests.command import ask, midwatch
+from midwatch_tests.factories import AT, drafts
+from midwatch_tests.harness import PastAttempts, assigned
 
 pytestmark = [
     pytest.mark.usefixtures("named_by_the_environment"),

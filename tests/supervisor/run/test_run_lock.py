@@ -19,10 +19,10 @@ from midwatch_monitor.records import (
     Record,
     TaskTransition,
 )
-from midwatch_stage.command import Cli, midwatch, new_task
-from midwatch_stage.factories import away, commit, intervention
-from midwatch_stage.harness import PastAttempts, assigned
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests.command import Cli, midwatch, new_task
+from midwatch_tests.factories import away, commit, intervention
+from midwatch_tests.harness import PastAttempts, assigned
+from midwatch_tests.matrix import DATABASES
 
 pytestmark = [
     pytest.mark.usefixtures("named_by_the_environment"),

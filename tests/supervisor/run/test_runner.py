@@ -19,10 +19,10 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_stage.acting import DONE, REPORT, put, putting, script, task_file
-from midwatch_stage.factories import call, intervention, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
+from midwatch_tests.acting import DONE, REPORT, put, putting, script, task_file
+from midwatch_tests.factories import call, intervention, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import run_git
 
 _names: list[str] = []

@@ -31,11 +31,11 @@ from midwatch_monitor.records import (
     Lifecycle,
     TaskTransition,
 )
-from midwatch_stage.acting import DONE, script, task_file
-from midwatch_stage.factories import call, delivery, intervention, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
-from midwatch_stage.watched import uncoded
+from midwatch_tests.acting import DONE, script, task_file
+from midwatch_tests.factories import call, delivery, intervention, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
+from midwatch_tests.watched import uncoded
 
 
 async def wait_for(ctx: RunContext[object], kind: str) -> str:

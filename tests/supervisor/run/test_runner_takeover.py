@@ -30,12 +30,12 @@ from midwatch_monitor.records import (
     Step,
     TaskTransition,
 )
-from midwatch_stage.acting import DONE, REPORT, gate, script, task_file
-from midwatch_stage.factories import call, turn
-from midwatch_stage.factories import ended as failed_transition
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.workspace import git
+from midwatch_tests.acting import DONE, REPORT, gate, script, task_file
+from midwatch_tests.factories import call, turn
+from midwatch_tests.factories import ended as failed_transition
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import is_repository
 
 

@@ -11,11 +11,11 @@ from midwatch_agents.scripted import Script
 from midwatch_monitor.config.settings import RunSettings
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import SandboxError
-from midwatch_stage.acting import DONE, script
-from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.learning.run_learning import RunLearning
 from midwatch_supervisor.run.launch import load_run
+from midwatch_tests.acting import DONE, script
+from midwatch_tests.harness import RunHarness
 
 OPEN = "workers' commands can reach everything that you can: files, keys, network, this journal"
 

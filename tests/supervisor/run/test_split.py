@@ -27,17 +27,17 @@ from midwatch_monitor.records import (
     Part,
     Terms,
 )
-from midwatch_stage.acting import DONE, gate, put, putting, script, task_file
-from midwatch_stage.command import midwatch
-from midwatch_stage.factories import call, intervention, plan, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.run.next_attempt import circular
 from midwatch_supervisor.run.split import carry_budget, even_share, keeps_work
 from midwatch_supervisor.run.split import parts as parts_of
 from midwatch_supervisor.workspaces.changes import match_names
 from midwatch_supervisor.workspaces.workspace import git
+from midwatch_tests.acting import DONE, gate, put, putting, script, task_file
+from midwatch_tests.command import midwatch
+from midwatch_tests.factories import call, intervention, plan, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
 
 HANG = turn(call("gate"))
 SCRIPTS = {

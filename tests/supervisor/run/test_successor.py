@@ -17,11 +17,11 @@ from midwatch_monitor.records import (
     PlanStepState,
     Terms,
 )
-from midwatch_stage.acting import DONE, REPORT, gate, put, putting, script
-from midwatch_stage.factories import call, intervention, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.workspace import git
+from midwatch_tests.acting import DONE, REPORT, gate, put, putting, script
+from midwatch_tests.factories import call, intervention, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
 
 
 async def hang() -> str:

@@ -13,8 +13,6 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.records import AttemptTransition, Ending, TaskTransition, Writer
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.changes import (
     changed_names,
     changes,
@@ -25,6 +23,8 @@ from midwatch_supervisor.workspaces.merge import merge_branch, plan_merge, try_m
 from midwatch_supervisor.workspaces.placement import move_aside
 from midwatch_supervisor.workspaces.snapshot import SnapshotMark, check_out, files_of, take_snapshot
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, prepare
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import git
 from midwatch_tools.journal_location import main_worktree
 from midwatch_tools.tree import Tree, ignored_below, ignored_in

@@ -20,11 +20,11 @@ from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.tasks import Role, TaskFile
 from midwatch_monitor.journal import Journal
-from midwatch_stage.hostile import FORGED, HOSTILE, HostilePast, hostile
-from midwatch_stage.sessions import DIALECTS, NOON, write
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.app import build
 from midwatch_supervisor.present.assignment import assignments
+from midwatch_tests.hostile import FORGED, HOSTILE, HostilePast, hostile
+from midwatch_tests.sessions import DIALECTS, NOON, write
 
 Capture = pytest.CaptureFixture[str]
 

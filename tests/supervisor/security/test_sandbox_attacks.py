@@ -15,8 +15,8 @@ from midwatch_agents.scripted import Call, Phase, Script, Turn
 from midwatch_monitor.config.settings import Mode, RunSettings, Sandbox
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Step
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.repository import new_repository
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.repository import new_repository
 from midwatch_tools.git import run_git
 
 ROOT = Path(__file__).parents[3]

@@ -7,8 +7,8 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, loop
-from midwatch_stage.sessions import DIALECTS
+from midwatch_tests.foreign import FILES, ForeignAgents, asked, loop
+from midwatch_tests.sessions import DIALECTS
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 from midwatch_monitor.config.policy import PersonSettings
 from midwatch_monitor.config.settings import Mode
 from midwatch_monitor.records import Alert, Step
-from midwatch_stage.fake_agents import GREETS, fake_in
-from midwatch_stage.foreign import FILES, ForeignAgents, asked
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.sessions import DIALECTS
+from midwatch_tests.fake_agents import GREETS, fake_in
+from midwatch_tests.foreign import FILES, ForeignAgents, asked
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.sessions import DIALECTS
 
 CLAUDE = DIALECTS["claude-code"]
 COMMAND, TIMES = "echo boom; exit 2", 7

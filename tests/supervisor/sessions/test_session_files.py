@@ -13,10 +13,10 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Change, Delivery, Ending, Lifecycle
 from midwatch_monitor.state.attempt_details import AttemptStatus
-from midwatch_stage.foreign import FILES, Away, ForeignAgents, asked, at, hook, loop
-from midwatch_stage.sessions import DIALECTS, NOON, Line, Lines
 from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.present.assignment import folder_of
+from midwatch_tests.foreign import FILES, Away, ForeignAgents, asked, at, hook, loop
+from midwatch_tests.sessions import DIALECTS, NOON, Line, Lines
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 

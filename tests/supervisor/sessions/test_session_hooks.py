@@ -17,14 +17,14 @@ from midwatch_monitor.records import Action, Delivery, Ending, Lifecycle
 from midwatch_monitor.records.verdict import verdict_of
 from midwatch_monitor.state.attempt_details import AttemptStatus
 from midwatch_monitor.state.need import calls_person
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
-from midwatch_stage.sessions import DIALECTS, NOON, claude_stopped
 from midwatch_supervisor.learning.attempt_case import case_of
 from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.present.assignment import folder_of
 from midwatch_supervisor.present.waiting import attempt_waits_for
 from midwatch_supervisor.sessions.session import STILL_RUNNING, Reply
 from midwatch_supervisor.sessions.session_watch import IgnoredHook, listen_for_hooks
+from midwatch_tests.foreign import FILES, ForeignAgents, asked, hook, loop
+from midwatch_tests.sessions import DIALECTS, NOON, claude_stopped
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Fields = dict[str, object]

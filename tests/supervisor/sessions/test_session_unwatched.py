@@ -12,16 +12,16 @@ import pytest
 
 from midwatch_monitor.records import Action, Commit, Lifecycle
 from midwatch_monitor.state.attempt_details import AttemptStatus
-from midwatch_stage.command import ask, midwatch, read
-from midwatch_stage.console import console_on
-from midwatch_stage.factories import delivery, draft, intervention
-from midwatch_stage.foreign import FILES, ForeignAgents, asked, hook, loop
-from midwatch_stage.sessions import DIALECTS
 from midwatch_supervisor.cli.mcp_server.reading import ReadingTools
 from midwatch_supervisor.present.lookup import task_state
 from midwatch_supervisor.present.waiting import answer_commands
 from midwatch_supervisor.sessions.session_watch import listen_for_hooks
 from midwatch_supervisor.tui.state.row import Need
+from midwatch_tests.command import ask, midwatch, read
+from midwatch_tests.console import console_on
+from midwatch_tests.factories import delivery, draft, intervention
+from midwatch_tests.foreign import FILES, ForeignAgents, asked, hook, loop
+from midwatch_tests.sessions import DIALECTS
 
 CLAUDE, SESSION = DIALECTS["claude-code"], FILES["claude-code"]
 Capture = pytest.CaptureFixture[str]
@@ -92,11 +92,11 @@ async def test_the_console_says_when_it_is_stopped(
     if not watched:
         hooked_agents.watch.close()
     waits = "nothing is watching it now: it waits for `midwatch attach` and the agent's next step"
-    async with console_on(hooked_agents.journal) as seat:
-        await seat.press("x")
-        facts = seat.text(".quote Static")
-        await seat.press("y")
-        (told,) = seat.app.told
+    async with console_on(hooked_agents.journal) as ui:
+        await ui.press("x")
+        facts = ui.text(".quote Static")
+        await ui.press("y")
+        (told,) = ui.app.told
     assert "told to end its turn at its next step" in facts
     assert (f"N{waits[1:]}" in facts) is not watched
     assert told == "repo-s1#1: stop sent" + ("" if watched else f"; {waits}")
@@ -124,11 +124,11 @@ async def test_a_question_about_a_session_needs_a_person_until_its_alert_was_see
     tasks = await task_state(agents.journal, await agents.journal.task(state.task))
     told_how = 'midwatch tell repo-s1 "your answer"' if hooks else "midwatch watch"
     assert answer_commands(tasks) == (told_how,)
-    async with console_on(agents.journal) as seat:
-        (row,) = seat.app.board.attention()
+    async with console_on(agents.journal) as ui:
+        (row,) = ui.app.board.attention()
         assert row.need is Need.ANSWER
-        await seat.press("c")
-        await seat.written()
+        await ui.press("c")
+        await ui.written()
     seen = delivery(await agents.journal.last_id())  # which a monitor says
     stamped = draft(seen, at=agents.now, task=state.task, attempt=state.id)
     await agents.journal.commit(Commit(drafts=(stamped,)))

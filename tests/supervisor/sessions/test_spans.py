@@ -18,23 +18,23 @@ from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Lifecycle, StepKind
-from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import ask, read
-from midwatch_stage.foreign import Away, ForeignAgents
 from midwatch_supervisor.operator.tasks import out_of_reach
 from midwatch_supervisor.sessions.session_journal import SessionJournal
 from midwatch_supervisor.sessions.span_watch import SpanWatch
 from midwatch_supervisor.telemetry.http_listener import MAX_BODY, serve
+from midwatch_tests.collector import tool_span, tracing
+from midwatch_tests.command import ask, read
+from midwatch_tests.foreign import Away, ForeignAgents
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 
 
 def span_watch(journal: Journal, agents: ForeignAgents) -> SpanWatch:
     """One who knows only what the journal knows."""
-    desk = SessionJournal(
+    operator = SessionJournal(
         journal=journal, settings=Settings(), bus=LocalBus(), clock=lambda: agents.now
     )
-    return SpanWatch(desk)
+    return SpanWatch(operator)
 
 
 def serve_spans(watch: SpanWatch) -> AbstractAsyncContextManager[int]:

@@ -26,9 +26,11 @@ from midwatch_monitor.records import (
     SupervisedBy,
     TaskTransition,
 )
-from midwatch_stage.collector import Collector, attributes, collector
-from midwatch_stage.command import write
-from midwatch_stage.factories import (
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.telemetry.exporting import export_spans
+from midwatch_tests.collector import Collector, attributes, collector
+from midwatch_tests.command import write
+from midwatch_tests.factories import (
     alert,
     change,
     decision,
@@ -40,11 +42,9 @@ from midwatch_stage.factories import (
     step,
     transition,
 )
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.ports import LOOPBACK
-from midwatch_stage.watched import SETTINGS, Fleet
-from midwatch_supervisor.cli import main
-from midwatch_supervisor.telemetry.exporting import export_spans
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.ports import LOOPBACK
+from midwatch_tests.watched import SETTINGS, Fleet
 
 SAID = "Xylophone"
 """Stands in everything that the worker says, reads and writes."""

@@ -12,8 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Attempt, Budget, Meter, Severity
-from midwatch_stage.command import midwatch, write
-from midwatch_stage.factories import (
+from midwatch_supervisor.present.text_line import visible
+from midwatch_tests.command import midwatch, write
+from midwatch_tests.factories import (
     alert,
     change,
     delivery,
@@ -22,7 +23,6 @@ from midwatch_stage.factories import (
     step,
     transition,
 )
-from midwatch_supervisor.present.text_line import visible
 
 Capture = pytest.CaptureFixture[str]
 Figures = dict[tuple[str, ...], float]

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import new_attempt, new_task
+from midwatch_tests.command import new_attempt, new_task
 
 
 @pytest.fixture

@@ -8,8 +8,6 @@ import pytest
 
 from midwatch_monitor.errors import WorkspaceError
 from midwatch_monitor.records import Edit, Writer
-from midwatch_stage.factories import edit, step
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.present.file_changes import FileChange
 from midwatch_supervisor.workspaces.changes import (
     MAX_CHARS,
@@ -22,6 +20,8 @@ from midwatch_supervisor.workspaces.changes import (
 )
 from midwatch_supervisor.workspaces.snapshot_store import outdated_files, outdated_notice
 from midwatch_supervisor.workspaces.workspace import Workspace, commit_work, git, prepare
+from midwatch_tests.factories import edit, step
+from midwatch_tests.repository import new_repository
 
 
 @pytest.fixture

@@ -22,13 +22,13 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_stage.command import new_attempt
-from midwatch_stage.matrix import DATABASES
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.fleet.nodes.cleaning import Cleaner
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import git, prepare
+from midwatch_tests.command import new_attempt
+from midwatch_tests.matrix import DATABASES
+from midwatch_tests.repository import new_repository
 
 LABEL = "r1-1122120000"
 WEEK = timedelta(days=7)

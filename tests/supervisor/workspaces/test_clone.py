@@ -11,11 +11,11 @@ import pytest
 
 from midwatch_monitor.config.tasks import TaskFile
 from midwatch_monitor.errors import UnreachableError, WorkspaceError
-from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.fleet.queue.submission import pin_commits
 from midwatch_supervisor.present.assignment import Assignment, assignments
 from midwatch_supervisor.workspaces.clone import clone_of, origin_of
 from midwatch_supervisor.workspaces.workspace import WorkspacePlan, free_label, git
+from midwatch_tests.repository import commit_all, new_repository
 from midwatch_tools.git import is_repository
 
 

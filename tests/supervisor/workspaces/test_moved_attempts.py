@@ -13,12 +13,12 @@ from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelRequest, UserPro
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Delivery, DeliveryState, Intervention, Snapshot, Step
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.matrix import matrix
-from midwatch_stage.merging import git
-from midwatch_stage.repository import new_repository
-from midwatch_stage.watched import uncoded
 from midwatch_supervisor.cli import main
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.matrix import matrix
+from midwatch_tests.merging import git
+from midwatch_tests.repository import new_repository
+from midwatch_tests.watched import uncoded
 
 DRIVER = Path(__file__).with_name("moved_driver.py")
 KILLED = -signal.SIGKILL

@@ -9,13 +9,13 @@ import pytest
 from midwatch_agents.scripted import Script
 from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.records import Action, Actor, Ending, Intervention, Part, Terms
-from midwatch_stage.acting import DONE, gate, put, putting, script, task_file
-from midwatch_stage.factories import call, turn
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.matrix import matrix
-from midwatch_stage.repository import new_repository
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import git
+from midwatch_tests.acting import DONE, gate, put, putting, script, task_file
+from midwatch_tests.factories import call, turn
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.matrix import matrix
+from midwatch_tests.repository import new_repository
 
 HANG = turn(call("gate"))
 SCRIPTS = {

@@ -14,8 +14,6 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.bundles import Bundles
 from midwatch_monitor.records import Attempt, Snapshot
-from midwatch_stage.command import new_attempt, new_task
-from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.present.assignment import branch_of
 from midwatch_supervisor.workspaces.clone import clone_of, fetch
 from midwatch_supervisor.workspaces.snapshot import TakenSnapshot
@@ -28,6 +26,8 @@ from midwatch_supervisor.workspaces.workspace import (
     git,
     prepare,
 )
+from midwatch_tests.command import new_attempt, new_task
+from midwatch_tests.repository import commit_all, new_repository
 
 
 class Node:

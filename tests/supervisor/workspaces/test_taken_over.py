@@ -24,12 +24,12 @@ from midwatch_monitor.records import (
     Result,
     Step,
 )
-from midwatch_stage.factories import edit, step
-from midwatch_stage.reading import records_of
 from midwatch_supervisor.present.assignment import place_of
 from midwatch_supervisor.workspaces.snapshot import fetch_snapshot, files_of
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore, SnapshotWriter
 from midwatch_supervisor.workspaces.workspace import Workspace, WorkspacePlan
+from midwatch_tests.factories import edit, step
+from midwatch_tests.reading import records_of
 from midwatch_tools.tree import digest_of
 
 

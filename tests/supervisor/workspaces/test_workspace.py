@@ -13,7 +13,6 @@ import pytest
 from midwatch_agents.left_processes import process_mark
 from midwatch_agents.sandbox import MARK
 from midwatch_monitor.errors import MachineError, WorkspaceError
-from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.merge import plan_merge, try_merge
 from midwatch_supervisor.workspaces.placement import (
     MovedAside,
@@ -29,6 +28,7 @@ from midwatch_supervisor.workspaces.workspace import (
     git,
     prepare,
 )
+from midwatch_tests.repository import commit_all, new_repository
 from midwatch_tools.git import is_repository
 
 

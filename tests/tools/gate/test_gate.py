@@ -7,7 +7,7 @@ import pytest
 from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import ErrorSettings, PlanSettings
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.factories import analysis, delivery, entries, intervention, step
+from midwatch_tests.factories import analysis, delivery, entries, intervention, step
 from midwatch_tools.gate.gate import ALLOWED, Gate, LastFailure, Permission, backoff
 from midwatch_tools.tools.proof import Statements
 

@@ -3,7 +3,7 @@
 import pytest
 
 from midwatch_monitor import records as r
-from midwatch_stage import factories
+from midwatch_tests import factories
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import LONGEST, AttemptReports, render_board
 

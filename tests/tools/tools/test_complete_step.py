@@ -7,8 +7,8 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import CompletionSettings, Settings
-from midwatch_stage.reading import answers
-from midwatch_stage.worker import Performer
+from midwatch_tests.reading import answers
+from midwatch_tests.worker import Performer
 
 PUT = ("put", {"path": "a.py", "text": "x = 1"})
 PASSED = {"what": "all tests pass", "state": "passed"}

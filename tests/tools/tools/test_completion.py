@@ -7,8 +7,8 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import CompletionSettings, Unproven
-from midwatch_stage import factories
-from midwatch_stage.factories import step
+from midwatch_tests import factories
+from midwatch_tests.factories import step
 from midwatch_tools.tools.completion import (
     GOAL,
     FilePresence,

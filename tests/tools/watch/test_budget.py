@@ -17,9 +17,9 @@ from midwatch_monitor.config.settings import ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError, UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import working_transition
-from midwatch_stage.factories import delivery, intervention
-from midwatch_stage.reading import answers, prompts, records_of
-from midwatch_stage.worker import Claim, Performer
+from midwatch_tests.factories import delivery, intervention
+from midwatch_tests.reading import answers, prompts, records_of
+from midwatch_tests.worker import Claim, Performer
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.pauses import Pause, tell_pause
 

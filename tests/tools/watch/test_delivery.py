@@ -10,9 +10,9 @@ import pytest
 from midwatch_monitor import records as r
 from midwatch_monitor.config.policy import PersonSettings, PolicySettings
 from midwatch_monitor.config.settings import Settings
-from midwatch_stage.factories import alert, delivery, drafts, intervention, transition
-from midwatch_stage.reading import guidance
-from midwatch_stage.worker import Performer
+from midwatch_tests.factories import alert, delivery, drafts, intervention, transition
+from midwatch_tests.reading import guidance
+from midwatch_tests.worker import Performer
 
 Until = Callable[[r.Record], Awaitable[r.Entry]]
 

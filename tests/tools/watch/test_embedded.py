@@ -23,10 +23,10 @@ from midwatch_monitor.errors import UsageError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import is_interrupted, refuse_held
 from midwatch_monitor.recorder import working_transition
-from midwatch_stage.factories import WHOSE, ended
-from midwatch_stage.made_up import SECRETS
-from midwatch_stage.reading import answers, records_of
-from midwatch_stage.worker import Build, Claim
+from midwatch_tests.factories import WHOSE, ended
+from midwatch_tests.made_up import SECRETS
+from midwatch_tests.reading import answers, records_of
+from midwatch_tests.worker import Build, Claim
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.tools.board import Board

@@ -13,11 +13,11 @@ from midwatch_monitor.config.learning import FactSettings, LearningSettings
 from midwatch_monitor.config.settings import MonitorSettings, Settings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_stage.factories import known_fact
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import answers, records_of
-from midwatch_stage.watched import uncoded
-from midwatch_stage.worker import Build, Performer
+from midwatch_tests.factories import known_fact
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import answers, records_of
+from midwatch_tests.watched import uncoded
+from midwatch_tests.worker import Build, Performer
 from midwatch_tools import Watch
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.facts import LONGEST, Facts, as_json, facts_block, refusal_of

@@ -15,9 +15,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
 from midwatch_monitor.records import Activity, Actor, Analysis, Cause, Change, Entry, Step
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.factories import intervention, step
-from midwatch_stage.reading import turned_away
-from midwatch_stage.worker import Build, Claim, Performer
+from midwatch_tests.factories import intervention, step
+from midwatch_tests.reading import turned_away
+from midwatch_tests.worker import Build, Claim, Performer
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.gate.gate import ALLOWED, AttemptGate, Gate, Permission
 

@@ -18,8 +18,8 @@ from pydantic_ai.models.test import TestModel
 from midwatch_monitor import records as r
 from midwatch_monitor.bus import LocalBus
 from midwatch_monitor.journal import Journal
-from midwatch_stage.reading import guidance, prompts, records_of
-from midwatch_stage.worker import SOON, Build, scripted
+from midwatch_tests.reading import guidance, prompts, records_of
+from midwatch_tests.worker import SOON, Build, scripted
 from midwatch_tools import Watch
 
 FAILED = "E   AssertionError: 3 != 4\nFAILED tests/test_sum.py::test_sum\n[exit code: 1]"

@@ -8,9 +8,9 @@ import pytest
 from midwatch_monitor import records as r
 from midwatch_monitor.config.settings import Approver, MonitorSettings, PlanSettings, Settings
 from midwatch_monitor.journal import Journal
-from midwatch_stage import factories
-from midwatch_stage.reading import answers, turned_away
-from midwatch_stage.worker import Performer
+from midwatch_tests import factories
+from midwatch_tests.reading import answers, turned_away
+from midwatch_tests.worker import Performer
 from midwatch_tools.data_blocks import DataBlocks
 from midwatch_tools.tools.board import Board
 

@@ -15,10 +15,10 @@ from pydantic_ai.messages import (
 
 from midwatch_monitor.config.settings import Settings
 from midwatch_monitor.records import Delivery, Step
-from midwatch_stage.factories import delivery, intervention
-from midwatch_stage.reading import answers, guidance
-from midwatch_stage.watched import uncoded
-from midwatch_stage.worker import Performer
+from midwatch_tests.factories import delivery, intervention
+from midwatch_tests.reading import answers, guidance
+from midwatch_tests.watched import uncoded
+from midwatch_tests.worker import Performer
 
 QUIET = Settings.model_validate({"reflect": {"remind_every": 0}})
 NUDGE = intervention(message="Look.")

@@ -16,10 +16,10 @@ from midwatch_monitor.config.settings import Mode, ReflectSettings, Settings
 from midwatch_monitor.errors import BudgetSpentError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.recorder import Recorder
-from midwatch_stage.factories import ended, task_transition
-from midwatch_stage.reading import answers, prompts, records_of
-from midwatch_stage.watched import uncoded
-from midwatch_stage.worker import Build, Claim, Performer
+from midwatch_tests.factories import ended, task_transition
+from midwatch_tests.reading import answers, prompts, records_of
+from midwatch_tests.watched import uncoded
+from midwatch_tests.worker import Build, Claim, Performer
 from midwatch_tools import Watch
 from midwatch_tools.attempt_watch import AttemptWatch
 from midwatch_tools.data_blocks import DataBlocks

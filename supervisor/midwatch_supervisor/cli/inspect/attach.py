@@ -146,10 +146,10 @@ async def _follow_sessions(
         journal = await stack.enter_async_context(await journal_of_work(location, settings))
         bus = await stack.enter_async_context(bus_of(settings.fleet))
         clock = await stack.enter_async_context(journal_clock(journal, now))
-        desk = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
+        sessions = SessionJournal(journal=journal, settings=settings, bus=bus, clock=clock)
         reporter = Reporter(journal, (), shown, clock=clock, told=await journal.last_id())
-        watch = await _start_watch(stack, desk, sources)
-        monitor = _build_monitor(desk, bus, location, senders)
+        watch = await _start_watch(stack, sessions, sources)
+        monitor = _build_monitor(sessions, bus, location, senders)
         if once:
             for _ in range(2):  # a second look sees the questions to a person
                 while await watch.look():
@@ -157,7 +157,7 @@ async def _follow_sessions(
                 await monitor.once()
             await reporter.catch_up()
             return _say_none_found(watch, sources)
-        at, spanned = ("", []) if spans is None else await _take_spans(stack, desk, spans)
+        at, spanned = ("", []) if spans is None else await _take_spans(stack, sessions, spans)
         about = _about_lines(sources, at, journal.name)
         if shown is Output.CONSOLE:
             operator = OperatorActions(journal, author=operator_name(author), bus=bus, clock=clock)
@@ -174,7 +174,7 @@ async def _follow_sessions(
 
 
 async def _start_watch(
-    stack: AsyncExitStack, desk: "SessionJournal", sources: "SessionSources"
+    stack: AsyncExitStack, sessions: "SessionJournal", sources: "SessionSources"
 ) -> "SessionWatch":
     """Return the watch over the sessions, whose hooks are answered until the stack ends.
 
@@ -183,7 +183,7 @@ async def _start_watch(
     from midwatch_agents.hooks.inbox import socket_path, state_folder
     from midwatch_supervisor.sessions.session_watch import SessionWatch, listen_for_hooks
 
-    watch = SessionWatch(desk, sources, environ=os.environ, home=Path.home())
+    watch = SessionWatch(sessions, sources, environ=os.environ, home=Path.home())
     stack.callback(watch.close)
     if not (sources.agents or sources.paths):  # another process may answer the hooks
         return watch
@@ -203,7 +203,7 @@ async def _start_watch(
 
 
 async def _take_spans(
-    stack: AsyncExitStack, desk: "SessionJournal", port: int
+    stack: AsyncExitStack, sessions: "SessionJournal", port: int
 ) -> "tuple[str, list[SpanWatch]]":
     """Receive spans until the stack ends; return the address, and the watch that is to be run.
 
@@ -216,7 +216,7 @@ async def _take_spans(
     from midwatch_supervisor.sessions.span_watch import SpanWatch
     from midwatch_supervisor.telemetry.http_listener import serve
 
-    watch = SpanWatch(desk)
+    watch = SpanWatch(sessions)
     stack.callback(watch.close)
     route = web.post("/v1/traces", watch.answer)
     taken = await stack.enter_async_context(serve("127.0.0.1", port, route))
@@ -224,19 +224,19 @@ async def _take_spans(
 
 
 def _build_monitor(
-    desk: "SessionJournal", bus: "FleetBus", location: str, senders: "Mapping[str, Sender]"
+    sessions: "SessionJournal", bus: "FleetBus", location: str, senders: "Mapping[str, Sender]"
 ) -> "FleetMonitor":
     """Return the monitor that judges and answers what is recorded here."""
     from midwatch_supervisor.fleet.monitors.fleet_monitor import FleetMonitor
     from midwatch_supervisor.fleet.process import identity
 
     return FleetMonitor(
-        desk.journal,
+        sessions.journal,
         location=location,
         bus=bus,
-        settings=desk.settings,
+        settings=sessions.settings,
         holder=identity(f"{identity(None).name[:70]}-{os.getpid()}").holder,
-        clock=desk.clock,
+        clock=sessions.clock,
         tell=lambda told: None,
         senders=senders,
     )

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from midwatch_stage.broker import Broker, program
-from midwatch_stage.net import WORDS, Net
+from midwatch_tests.broker import Broker, program
+from midwatch_tests.net import WORDS, Net
 
 
 @pytest.fixture

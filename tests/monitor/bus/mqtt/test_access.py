@@ -10,8 +10,8 @@ from aiomqtt import Client, MqttError
 
 from midwatch_monitor.bus.payload import decode_status, encode_status
 from midwatch_monitor.records import Hint, NodeState, NodeStatus
-from midwatch_stage.broker import certificate
-from midwatch_stage.net import WORDS, Net, status_of
+from midwatch_tests.broker import certificate
+from midwatch_tests.net import WORDS, Net, status_of
 
 STATUS = "midwatch/v1/midwatch/nodes/b/status"
 HINT = Hint(entry=1, kind="step", task=1, attempt=1, step=1)

@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor.bus.payload import encode_status
 from midwatch_monitor.records import Hint
-from midwatch_stage.net import Net, status_of
+from midwatch_tests.net import Net, status_of
 
 EVENTS = "midwatch/v1/midwatch/attempts/3/events"
 STATUS = "midwatch/v1/midwatch/nodes/x/status"

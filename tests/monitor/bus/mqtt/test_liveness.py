@@ -6,8 +6,8 @@ from dataclasses import replace
 from midwatch_monitor.bus import NodeGone
 from midwatch_monitor.bus.payload import decode_status
 from midwatch_monitor.records import NodeState, NodeStatus
-from midwatch_stage.net import Net, status_of
-from midwatch_stage.proxy import Cut, TcpProxy
+from midwatch_tests.net import Net, status_of
+from midwatch_tests.proxy import Cut, TcpProxy
 
 GONE = NodeGone(name="a", boot="1")
 

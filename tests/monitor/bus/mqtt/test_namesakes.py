@@ -11,9 +11,9 @@ from aiomqtt import Client, ProtocolVersion
 
 from midwatch_monitor.bus.payload import decode_status, encode_status
 from midwatch_monitor.records import Hint, NodeState
-from midwatch_stage.net import WORDS, Net, status_of
-from midwatch_stage.ports import LOOPBACK
-from midwatch_stage.proxy import TcpProxy
+from midwatch_tests.net import WORDS, Net, status_of
+from midwatch_tests.ports import LOOPBACK
+from midwatch_tests.proxy import TcpProxy
 
 STATUS = "midwatch/v1/midwatch/nodes/a/status"
 TAKEN = "another process uses the same client id"

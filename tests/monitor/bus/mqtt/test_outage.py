@@ -9,9 +9,9 @@ import pytest
 from midwatch_monitor.bus.mqtt import MqttBus
 from midwatch_monitor.bus.payload import decode_status
 from midwatch_monitor.records import Hint
-from midwatch_stage.net import Net, status_of
-from midwatch_stage.ports import LOOPBACK
-from midwatch_stage.proxy import Cut, TcpProxy
+from midwatch_tests.net import Net, status_of
+from midwatch_tests.ports import LOOPBACK
+from midwatch_tests.proxy import Cut, TcpProxy
 
 CONNECTED, SHUTTING_DOWN = b"\x20\x03\x00\x00\x00", b"\xe0\x02\x8b\x00"
 """The packets CONNACK, and DISCONNECT with that reason."""

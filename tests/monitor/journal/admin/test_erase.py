@@ -13,10 +13,10 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.tables import metadata
 from midwatch_monitor.journal.learned import projects
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_stage.factories import WHOSE, task_transition
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.matrix import DATABASES
-from midwatch_stage.reading import erasures
+from midwatch_tests.factories import WHOSE, task_transition
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.matrix import DATABASES
+from midwatch_tests.reading import erasures
 
 SECRET = "xyzzyplugh"
 

@@ -19,10 +19,10 @@ from midwatch_monitor.journal.core.tables import MOST_BYTES, unpack
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.records import Attempt, Commit, Ending, Fault, Lesson, Message, Result, Step
-from midwatch_stage.command import midwatch
-from midwatch_stage.factories import message
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import records_of
+from midwatch_tests.command import midwatch
+from midwatch_tests.factories import message
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import records_of
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]

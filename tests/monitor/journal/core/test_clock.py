@@ -14,10 +14,10 @@ from sqlalchemy import make_url
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import JournalClock, journal_clock, now
 from midwatch_monitor.records import Action, Attempt, Ending, Lesson, Record
-from midwatch_stage.command import midwatch, write
-from midwatch_stage.factories import ended, intervention
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import erasures
+from midwatch_tests.command import midwatch, write
+from midwatch_tests.factories import ended, intervention
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import erasures
 from midwatch_tools import Watch
 
 NEAR = timedelta(minutes=2)

@@ -10,8 +10,8 @@ from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.commits import reopen
-from midwatch_stage import factories as make
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests import factories as make
+from midwatch_tests.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 

@@ -13,8 +13,8 @@ from midwatch_monitor.errors import JournalError, StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
-from midwatch_stage.factories import WHOSE, commit, message, transition
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests.factories import WHOSE, commit, message, transition
+from midwatch_tests.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 

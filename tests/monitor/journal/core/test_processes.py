@@ -9,7 +9,7 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Entry, Fault
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 

@@ -18,9 +18,9 @@ from midwatch_monitor.journal.core.engine import Access, connect, transaction
 from midwatch_monitor.journal.core.schema import alembic_config, upgrade
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Chore, Ending, LearnedQuery
-from midwatch_stage.made_up import SECRETS
-from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.cli import main
+from midwatch_tests.made_up import SECRETS
+from midwatch_tests.matrix import DATABASES
 
 T = TypeVar("T")
 

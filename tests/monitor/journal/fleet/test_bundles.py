@@ -8,8 +8,8 @@ from midwatch_monitor.errors import StaleIncarnationError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.bundles import Bundle, Bundles
 from midwatch_monitor.records import Attempt, Commit, Draft, Intervention, Lease, Message, Snapshot
-from midwatch_stage.factories import drafts, intervention
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests.factories import drafts, intervention
+from midwatch_tests.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 

@@ -8,8 +8,8 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.records import Attempt, Hint, Record, SupervisedBy
-from midwatch_stage.factories import WHOSE, commit, ended, feedback, transition
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests.factories import WHOSE, commit, ended, feedback, transition
+from midwatch_tests.matrix import DATABASES
 
 BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)
 OVER = ended()

@@ -11,10 +11,10 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Attempt, Lifecycle, NodeState, SupervisedBy
-from midwatch_stage.factories import commit, transition
-from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
+from midwatch_tests.factories import commit, transition
+from midwatch_tests.matrix import DATABASES
 
 pytestmark = pytest.mark.parametrize("location", DATABASES, indirect=True)
 

@@ -13,9 +13,9 @@ from midwatch_monitor.errors import UsageError, WorkspaceError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
 from midwatch_monitor.records import Run
-from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import check_key, digest, submit
 from midwatch_supervisor.present.assignment import Assignment, assignments
+from midwatch_tests.matrix import DATABASES
 
 AT = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 

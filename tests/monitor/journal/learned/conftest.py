@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.matrix import DATABASES
+from midwatch_tests.matrix import DATABASES
 
 
 @pytest.fixture(params=DATABASES)

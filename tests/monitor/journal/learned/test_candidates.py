@@ -14,7 +14,7 @@ from midwatch_monitor.journal.learned.search import (
     words_of,
 )
 from midwatch_monitor.records import LearnedQuery, Lesson, LessonAct, LessonMark
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests.harness import PastAttempts
 
 RARE = "kubernetes deployment manifest namespace ingress controller certificate rotation operator"
 

@@ -7,7 +7,7 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.errors import StaleIncarnationError
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests.harness import PastAttempts
 
 EDITED = r.Feedback(
     accepted=False, origin=r.Origin.IMPLIED, sign=r.VerdictBasis.EDITED, diff="-a\n+b"

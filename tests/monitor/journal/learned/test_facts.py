@@ -4,7 +4,7 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests.harness import PastAttempts
 
 FACT = r.Fact(
     text="The tests need a database.",

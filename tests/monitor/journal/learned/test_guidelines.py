@@ -6,7 +6,7 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError, StaleIncarnationError
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests.harness import PastAttempts
 
 APPROVED, REJECTED, BACK = (
     r.GuidelinesAct.APPROVED,

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, text
 from midwatch_monitor import records as r
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import uses
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import uses
 
 REJECTED = r.Feedback(accepted=False, comment="Totals are wrong.", author="ann")
 LESSON = r.Lesson(

@@ -13,9 +13,9 @@ from sqlalchemy import Connection, make_url, text
 
 from midwatch_monitor.errors import JournalAccessError, JournalError
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import midwatch
-from midwatch_stage.database import Database
 from midwatch_supervisor.cli.journals import journal_to_watch
+from midwatch_tests.command import midwatch
+from midwatch_tests.database import Database
 
 READER = (
     "GRANT SELECT ON ALL TABLES IN SCHEMA public TO {0}",

@@ -20,7 +20,7 @@ from midwatch_monitor.errors import (
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.core.engine import Access, connect, transaction
-from midwatch_stage.database import Database
+from midwatch_tests.database import Database
 
 
 async def test_many_who_open_an_empty_database_make_one(postgres: str, at: datetime) -> None:

@@ -15,9 +15,9 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.outage import is_passing
 from midwatch_monitor.journal.postgres.postgres import ServerConnections, plain
 from midwatch_monitor.records import Attempt, Commit, Entry, Message, Step
-from midwatch_stage.database import Database
-from midwatch_stage.factories import WHOSE, commit, message
-from midwatch_stage.proxy import Cut, TcpProxy
+from midwatch_tests.database import Database
+from midwatch_tests.factories import WHOSE, commit, message
+from midwatch_tests.proxy import Cut, TcpProxy
 
 
 def numbered_commit(attempt: Attempt, seq: int) -> Commit:

@@ -15,9 +15,9 @@ from midwatch_monitor.journal.core.schema import open_store
 from midwatch_monitor.journal.core.tables import receipt
 from midwatch_monitor.journal.postgres.postgres import Receipts
 from midwatch_monitor.records import Attempt, Run, SupervisedBy
-from midwatch_stage.database import Database
-from midwatch_stage.factories import WHOSE, commit, message
-from midwatch_stage.proxy import TcpProxy
+from midwatch_tests.database import Database
+from midwatch_tests.factories import WHOSE, commit, message
+from midwatch_tests.proxy import TcpProxy
 
 
 @pytest.fixture

@@ -30,10 +30,10 @@ from midwatch_monitor.records import (
     Message,
     Result,
 )
-from midwatch_stage.command import ask, midwatch, objects, printed
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.matrix import DATABASES
-from midwatch_stage.reading import erasures
+from midwatch_tests.command import ask, midwatch, objects, printed
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.matrix import DATABASES
+from midwatch_tests.reading import erasures
 
 Capture = pytest.CaptureFixture[str]
 

@@ -14,12 +14,12 @@ import pytest
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_stage.broker import Broker, program
-from midwatch_stage.command import MIDWATCH, printed, printed_now
-from midwatch_stage.foreign import FILES, asked
-from midwatch_stage.sessions import DIALECTS, write
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.admin.checks import EXTRAS, State, extra_finding, git_finding
+from midwatch_tests.broker import Broker, program
+from midwatch_tests.command import MIDWATCH, printed, printed_now
+from midwatch_tests.foreign import FILES, asked
+from midwatch_tests.sessions import DIALECTS, write
 
 Capture = pytest.CaptureFixture[str]
 Patch = pytest.MonkeyPatch

@@ -16,8 +16,8 @@ import pytest
 from midwatch_agents.hooks.adapters import ADAPTERS
 from midwatch_agents.hooks.client import KNOWN
 from midwatch_agents.hooks.inbox import SOCKET, take_inbox
-from midwatch_stage.command import MIDWATCH, PROGRAM, printed_now, refused_now
 from midwatch_supervisor.cli import main
+from midwatch_tests.command import MIDWATCH, PROGRAM, printed_now, refused_now
 
 Capture = pytest.CaptureFixture[str]
 LISTING = """

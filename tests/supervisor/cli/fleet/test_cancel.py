@@ -25,11 +25,11 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task, write
-from midwatch_stage.factories import draft, ended, intervention, task_transition, transition
-from midwatch_stage.matrix import DATABASES
 from midwatch_supervisor.fleet.queue.submission import submit
 from midwatch_supervisor.present.assignment import assignments
+from midwatch_tests.command import Cli, assignment, midwatch, new_attempt, new_task, write
+from midwatch_tests.factories import draft, ended, intervention, task_transition, transition
+from midwatch_tests.matrix import DATABASES
 
 CANCELED = task_transition(Lifecycle.CANCELED, reason="canceled by ada: too dear")
 WORKING = transition()

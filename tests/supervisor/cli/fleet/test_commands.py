@@ -11,10 +11,10 @@ import pytest
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import SupervisedBy
-from midwatch_stage.command import Cli, assignment, new_task
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.fleet.queue.queue import TurnQueue
+from midwatch_tests.command import Cli, assignment, new_task
 
 TASKS = """
 models: {worker: "none", supervisor: none}

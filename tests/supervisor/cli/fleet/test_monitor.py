@@ -39,15 +39,15 @@ from midwatch_monitor.records import (
     StepKind,
     SupervisedBy,
 )
-from midwatch_stage.command import new_attempt, new_task, objects, write
-from midwatch_stage.factories import alert
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.made_up import SECRETS
-from midwatch_stage.matrix import DATABASES
-from midwatch_stage.ports import LOOPBACK
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.fleet.log import log_to_stderr
 from midwatch_supervisor.fleet.process import identity
+from midwatch_tests.command import new_attempt, new_task, objects, write
+from midwatch_tests.factories import alert
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.made_up import SECRETS
+from midwatch_tests.matrix import DATABASES
+from midwatch_tests.ports import LOOPBACK
 from midwatch_tools import Watch
 
 BOTH = pytest.mark.parametrize("location", DATABASES, indirect=True)

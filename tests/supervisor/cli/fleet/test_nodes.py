@@ -14,14 +14,14 @@ from midwatch_monitor.journal.core import tables
 from midwatch_monitor.journal.fleet.monitor_leases import MonitorLeases
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus, Nodes
 from midwatch_monitor.records import Attempt, DeliveryState, Lifecycle, NodeState, SupervisedBy
-from midwatch_stage.command import Cli, new_attempt, new_task, write
-from midwatch_stage.factories import change, delivery, intervention, task_transition, transition
-from midwatch_stage.matrix import DATABASES
-from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.inspect.status import DAY, lost_notices
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.present.waiting import monitor_absent
+from midwatch_tests.command import Cli, new_attempt, new_task, write
+from midwatch_tests.factories import change, delivery, intervention, task_transition, transition
+from midwatch_tests.matrix import DATABASES
+from midwatch_tests.nodes import node
 
 NODE_A = node("node-a", slots=2, busy=1, began=datetime.now(UTC))
 NO_NODE = "no node is up: nothing continues until one is; `midwatch node` starts one"

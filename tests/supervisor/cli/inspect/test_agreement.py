@@ -14,8 +14,13 @@ from mcp import Client
 from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.state.attempt import AttemptState
-from midwatch_stage.command import ask, objects, printed_now, read
-from midwatch_stage.factories import (
+from midwatch_supervisor.cli import main
+from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
+from midwatch_supervisor.tui.state.attention import AttentionQueue
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.command import ask, objects, printed_now, read
+from midwatch_tests.factories import (
     alert,
     delivery,
     ended,
@@ -24,12 +29,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_stage.mcp_caller import Caller
-from midwatch_supervisor.cli import main
-from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
-from midwatch_supervisor.tui.state.attention import AttentionQueue
-from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.mcp_caller import Caller
 
 TESTS = Path(__file__).parents[3]
 BEFORE = TESTS / "monitor" / "journal" / "core" / "journals" / "before.sql"

@@ -14,12 +14,12 @@ from tempfile import TemporaryDirectory
 import pytest
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-from midwatch_stage.collector import tool_span, tracing
-from midwatch_stage.command import MIDWATCH, PROGRAM, ask, midwatch, process, refused
-from midwatch_stage.foreign import FILES, asked, at, loop
-from midwatch_stage.receivers import webhook
-from midwatch_stage.sessions import DIALECTS, Line, Lines, write
 from midwatch_supervisor.cli import main
+from midwatch_tests.collector import tool_span, tracing
+from midwatch_tests.command import MIDWATCH, PROGRAM, ask, midwatch, process, refused
+from midwatch_tests.foreign import FILES, asked, at, loop
+from midwatch_tests.receivers import webhook
+from midwatch_tests.sessions import DIALECTS, Line, Lines, write
 
 CLAUDE = DIALECTS["claude-code"]
 Capture = pytest.CaptureFixture[str]

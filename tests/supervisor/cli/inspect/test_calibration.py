@@ -4,8 +4,8 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Change, Ending
-from midwatch_stage.command import ask, new_attempt, new_task, printed, read, write
-from midwatch_stage.factories import AT, ended, reflecting
+from midwatch_tests.command import ask, new_attempt, new_task, printed, read, write
+from midwatch_tests.factories import AT, ended, reflecting
 
 Capture = pytest.CaptureFixture[str]
 

@@ -8,8 +8,9 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Lifecycle, Record
-from midwatch_stage import factories as make
-from midwatch_stage.command import (
+from midwatch_supervisor.workspaces.workspace import prepare
+from midwatch_tests import factories as make
+from midwatch_tests.command import (
     ask,
     assignment,
     midwatch,
@@ -20,8 +21,7 @@ from midwatch_stage.command import (
     refused,
     write,
 )
-from midwatch_stage.repository import worktree_with
-from midwatch_supervisor.workspaces.workspace import prepare
+from midwatch_tests.repository import worktree_with
 from midwatch_tools.git import git
 
 Capture = pytest.CaptureFixture[str]

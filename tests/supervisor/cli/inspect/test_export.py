@@ -17,9 +17,9 @@ from midwatch_monitor.loop import Monitor
 from midwatch_monitor.recorder import Recorder, working_transition
 from midwatch_monitor.replay.replay import AlertLine, replay
 from midwatch_monitor.traces import open_trace
-from midwatch_stage import factories as make
-from midwatch_stage.command import ask, midwatch, new_attempt, new_task, printed, refused
-from midwatch_stage.reading import records_of
+from midwatch_tests import factories as make
+from midwatch_tests.command import ask, midwatch, new_attempt, new_task, printed, refused
+from midwatch_tests.reading import records_of
 
 Capture = pytest.CaptureFixture[str]
 Claim = Callable[..., Awaitable[Recorder]]

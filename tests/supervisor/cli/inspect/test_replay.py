@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.traces.json_stream import MAX_LINE
-from midwatch_stage.command import objects, process, refused_now
 from midwatch_supervisor.cli import main
+from midwatch_tests.command import objects, process, refused_now
 
 SEED = str(Path(__file__).parents[4] / "configs" / "seed.yaml")
 AT = "2026-11-21T20:00:00Z"

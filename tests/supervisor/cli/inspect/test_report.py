@@ -13,8 +13,8 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import MIDWATCH, ask, midwatch, new_task, printed, read, refused
-from midwatch_stage.factories import (
+from midwatch_tests.command import MIDWATCH, ask, midwatch, new_task, printed, read, refused
+from midwatch_tests.factories import (
     alert,
     change,
     delivery,
@@ -27,7 +27,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests.harness import PastAttempts
 
 Capture = pytest.CaptureFixture[str]
 

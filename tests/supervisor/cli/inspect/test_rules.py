@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import objects, printed_now
 from midwatch_supervisor.cli import main
+from midwatch_tests.command import objects, printed_now
 
 RIGHT = """about: One report of little confidence is an alarm.
 timeline:

@@ -6,8 +6,8 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_stage import factories as make
-from midwatch_stage.command import ask, new_attempt, new_task, read, refused, write
+from midwatch_tests import factories as make
+from midwatch_tests.command import ask, new_attempt, new_task, read, refused, write
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 

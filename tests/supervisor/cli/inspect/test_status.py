@@ -12,10 +12,10 @@ from pydantic_ai import Agent
 from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor import records as r
 from midwatch_monitor.journal import Journal
-from midwatch_stage import factories as make
-from midwatch_stage.command import MIDWATCH, ask, new_attempt, new_task, read, refused, refused_now
-from midwatch_stage.command import write as write_records
-from midwatch_stage.worker import scripted
+from midwatch_tests import factories as make
+from midwatch_tests.command import MIDWATCH, ask, new_attempt, new_task, read, refused, refused_now
+from midwatch_tests.command import write as write_records
+from midwatch_tests.worker import scripted
 from midwatch_tools import Watch
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")

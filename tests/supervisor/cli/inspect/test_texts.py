@@ -13,9 +13,9 @@ import pytest
 
 from midwatch_monitor import records as r
 from midwatch_monitor.config.tasks import TaskSpec
-from midwatch_stage import factories as make
-from midwatch_stage.command import assignment, printed
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests import factories as make
+from midwatch_tests.command import assignment, printed
+from midwatch_tests.harness import PastAttempts
 
 TEXTS = Path(__file__).with_name("texts.txt")
 COMMANDS = (

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from midwatch_stage.command import objects, printed_now
 from midwatch_supervisor.cli import main
+from midwatch_tests.command import objects, printed_now
 
 Capture = pytest.CaptureFixture[str]
 TEXT = Path(__file__).with_name("tune.txt")

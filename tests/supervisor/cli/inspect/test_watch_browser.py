@@ -10,10 +10,10 @@ from pathlib import Path
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Commit, Severity
-from midwatch_stage.chromium import chromium
-from midwatch_stage.command import MIDWATCH
-from midwatch_stage.factories import alert, drafts, step, transition
-from midwatch_stage.processes import childless, children
+from midwatch_tests.chromium import chromium
+from midwatch_tests.command import MIDWATCH
+from midwatch_tests.factories import alert, drafts, step, transition
+from midwatch_tests.processes import childless, children
 
 
 @asynccontextmanager

@@ -15,17 +15,17 @@ from midwatch_monitor.config.fleet import BrokerSettings, FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import Nodes
 from midwatch_monitor.records import Action, Attempt, Intervention, NodeState, SupervisedBy
-from midwatch_stage import factories as make
-from midwatch_stage.broker import Broker, program
-from midwatch_stage.command import midwatch, new_attempt, new_task, write
-from midwatch_stage.database import Database
-from midwatch_stage.nodes import node
-from midwatch_stage.reading import records_of
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.feed import Feed
 from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests import factories as make
+from midwatch_tests.broker import Broker, program
+from midwatch_tests.command import midwatch, new_attempt, new_task, write
+from midwatch_tests.database import Database
+from midwatch_tests.nodes import node
+from midwatch_tests.reading import records_of
 
 
 @dataclass

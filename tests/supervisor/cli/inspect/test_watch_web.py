@@ -27,10 +27,10 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core import schema
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM, process, refused, refused_now
-from midwatch_stage.processes import children, ended
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.inspect.webserver import Limits, WebServer
+from midwatch_tests.command import MIDWATCH, PROGRAM, process, refused, refused_now
+from midwatch_tests.processes import children, ended
 
 TOKEN = "the-token-of-these-tests"
 DRAWS = r"""

@@ -18,13 +18,13 @@ from midwatch_monitor.records import (
     Snapshot,
     SupervisedBy,
 )
-from midwatch_stage.command import ask, assignment, new_attempt, new_task, read, write
-from midwatch_stage.factories import AT, transition
-from midwatch_stage.nodes import node
-from midwatch_stage.repository import commit_all
 from midwatch_supervisor.fleet.nodes.node import status_of
 from midwatch_supervisor.fleet.process import Identity
 from midwatch_supervisor.workspaces.workspace import git
+from midwatch_tests.command import ask, assignment, new_attempt, new_task, read, write
+from midwatch_tests.factories import AT, transition
+from midwatch_tests.nodes import node
+from midwatch_tests.repository import commit_all
 
 Capture = pytest.CaptureFixture[str]
 SAVED = Snapshot(commit="0123456789abcdef", messages=4, step=12, size=14_300)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from midwatch_stage.command import Cli
+from midwatch_tests.command import Cli
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ from midwatch_monitor import records as r
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.learned.learned import Learned
-from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task, write
-from midwatch_stage.factories import AT, change, ended, feedback, transition
-from midwatch_stage.reading import records_of
+from midwatch_tests.command import Cli, assignment, midwatch, new_attempt, new_task, write
+from midwatch_tests.factories import AT, change, ended, feedback, transition
+from midwatch_tests.reading import records_of
 
 DONE, STUCK = ended(reason="it passed"), ended(r.Ending.STUCK, reason="stop")
 COMMENT = "The total in totals.py is rounded before the discount is taken off."

@@ -9,10 +9,10 @@ import pytest
 
 from midwatch_monitor.errors import UsageError
 from midwatch_monitor.records import Feedback, Lesson
-from midwatch_stage.command import MIDWATCH, Cli
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import erasures
 from midwatch_supervisor.cli.learn.options import choose_project
+from midwatch_tests.command import MIDWATCH, Cli
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import erasures
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 

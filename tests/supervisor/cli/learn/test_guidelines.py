@@ -3,8 +3,8 @@
 import pytest
 
 from midwatch_monitor.records import Guidelines, GuidelinesState
-from midwatch_stage.command import Cli, midwatch
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests.command import Cli, midwatch
+from midwatch_tests.harness import PastAttempts
 
 FIRST = "## Working style\n\n- Run the failing test first.\n- Ask where a rule is missing."
 SECOND = "## Working style\n\n- Run the failing test first.\n- Look at the whole file."

@@ -12,9 +12,9 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from midwatch_monitor.config.tasks import ModelSpec, Role
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.records import Chore, Ending, Study, StudyState, Summary
-from midwatch_stage.command import Cli, assignment, new_attempt, new_task
-from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.learn import nightly
+from midwatch_tests.command import Cli, assignment, new_attempt, new_task
+from midwatch_tests.harness import PastAttempts
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 

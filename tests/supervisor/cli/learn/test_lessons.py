@@ -7,11 +7,11 @@ import pytest
 from midwatch_monitor import records as r
 from midwatch_monitor.config.learning import LessonSettings
 from midwatch_monitor.config.section import parse_duration
-from midwatch_stage.command import Cli, midwatch
-from midwatch_stage.harness import PastAttempts
 from midwatch_supervisor.cli.learn.lessons import LISTED
 from midwatch_supervisor.learning.reflection import archive
 from midwatch_supervisor.operator.actions import LearningMark, OperatorActions
+from midwatch_tests.command import Cli, midwatch
+from midwatch_tests.harness import PastAttempts
 
 TEXT = "It edited src/cart.py only.\nThe rounding is in src/money.py: change it there."
 

@@ -18,10 +18,10 @@ from midwatch_monitor.records import (
     Recall,
     Recalled,
 )
-from midwatch_stage.command import Cli, assignment, midwatch
-from midwatch_stage.harness import PastAttempts
-from midwatch_stage.reading import uses
 from midwatch_supervisor.learning.recall import RecalledText, RecallRequest, recall
+from midwatch_tests.command import Cli, assignment, midwatch
+from midwatch_tests.harness import PastAttempts
+from midwatch_tests.reading import uses
 from midwatch_tools.data_blocks import DataBlocks
 
 TEXT = "The rounding is in src/money.py."

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor import records as r
-from midwatch_stage import factories as make
-from midwatch_stage.command import Cli, midwatch
-from midwatch_stage.harness import PastAttempts
+from midwatch_tests import factories as make
+from midwatch_tests.command import Cli, midwatch
+from midwatch_tests.harness import PastAttempts
 
 TEXT = Path(__file__).with_name("transcript.txt")
 HERE_AND_NOW = {r"\S+journal\.db": "JOURNAL", r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\S+Z)?": "TIME"}

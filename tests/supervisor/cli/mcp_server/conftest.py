@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from mcp import Client
 
-from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
+from midwatch_tests.mcp_caller import Caller
 
 
 @pytest.fixture

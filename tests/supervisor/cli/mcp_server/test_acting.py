@@ -9,9 +9,9 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Action, Actor, Attempt, PermissionRequest, Record
-from midwatch_stage.command import new_attempt, new_task, write
-from midwatch_stage.factories import AT, change, intervention
-from midwatch_stage.mcp_caller import Caller
+from midwatch_tests.command import new_attempt, new_task, write
+from midwatch_tests.factories import AT, change, intervention
+from midwatch_tests.mcp_caller import Caller
 from midwatch_tools.embedding import ONLY_WATCHED
 
 ASKED = PermissionRequest(tool="execute", what="run `make`")

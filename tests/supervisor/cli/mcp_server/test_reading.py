@@ -23,11 +23,11 @@ from midwatch_monitor.records import (
     Record,
     SupervisedBy,
 )
-from midwatch_stage.command import assignment, new_task
-from midwatch_stage.factories import alert, drafts, intervention, step
-from midwatch_stage.mcp_caller import Caller
-from midwatch_stage.nodes import node
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
+from midwatch_tests.command import assignment, new_task
+from midwatch_tests.factories import alert, drafts, intervention, step
+from midwatch_tests.mcp_caller import Caller
+from midwatch_tests.nodes import node
 
 KEY = AlertKey(rule="cycle", subject="a.py")
 ASKED = PermissionRequest(tool="execute", what="run `make`")

@@ -21,11 +21,11 @@ from pydantic_ai.mcp import MCPToolset
 from pydantic_ai.models.test import TestModel
 
 from midwatch_monitor.records import Attempt
-from midwatch_stage.command import MIDWATCH, PROGRAM, Cli, process
-from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.inspect.web import Page
 from midwatch_supervisor.cli.mcp_server.supervising import supervising_server
 from midwatch_supervisor.cli.mcp_server.transports import PATH, application
+from midwatch_tests.command import MIDWATCH, PROGRAM, Cli, process
+from midwatch_tests.mcp_caller import Caller
 
 TOKEN = "the-token-of-these-tests"
 

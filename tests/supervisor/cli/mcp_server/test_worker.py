@@ -27,11 +27,11 @@ from midwatch_monitor.records import (
     Step,
     SupervisedBy,
 )
-from midwatch_stage.command import PROGRAM, Cli, midwatch
-from midwatch_stage.harness import RunHarness
-from midwatch_stage.mcp_caller import Caller
 from midwatch_supervisor.cli.mcp_server.worker import watch_of, worker_server
 from midwatch_supervisor.present.lookup import task_state
+from midwatch_tests.command import PROGRAM, Cli, midwatch
+from midwatch_tests.harness import RunHarness
+from midwatch_tests.mcp_caller import Caller
 
 T = TypeVar("T")
 GOOD = {"progress_percent": 20, "confidence": 90, "decision": "continue"}

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.command import Cli
-from midwatch_stage.merging import BRANCH, WORK, Totals, commit, git
-from midwatch_stage.repository import new_repository
+from midwatch_tests.command import Cli
+from midwatch_tests.merging import BRANCH, WORK, Totals, commit, git
+from midwatch_tests.repository import new_repository
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from midwatch_monitor.records import (
     Ruling,
     Terms,
 )
-from midwatch_stage.command import Cli, midwatch, new_task
-from midwatch_stage.factories import change, delivery, ended, intervention, message
 from midwatch_supervisor.cli.operate.approval import settle
+from midwatch_tests.command import Cli, midwatch, new_task
+from midwatch_tests.factories import change, delivery, ended, intervention, message
 
 Write = Callable[..., Awaitable[int]]
 

@@ -8,10 +8,10 @@ import pytest
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Commit, Ending, Lifecycle, Task
-from midwatch_stage import factories as make
-from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task, write
-from midwatch_stage.repository import commit_all
 from midwatch_supervisor.workspaces.workspace import commit_work, prepare
+from midwatch_tests import factories as make
+from midwatch_tests.command import Cli, assignment, midwatch, new_attempt, new_task, write
+from midwatch_tests.repository import commit_all
 from midwatch_tools.git import git
 
 HINT = "`midwatch clean TASK --run N` deletes such work"

@@ -9,9 +9,9 @@ import pytest
 
 from midwatch_monitor.config.tasks import FileCheck
 from midwatch_monitor.records import Ending, Lifecycle, TaskTransition
-from midwatch_stage.command import midwatch, new_attempt, new_task, write
-from midwatch_stage.factories import AT, ended
-from midwatch_stage.merging import BRANCH, WORK, Totals, commit, git
+from midwatch_tests.command import midwatch, new_attempt, new_task, write
+from midwatch_tests.factories import AT, ended
+from midwatch_tests.merging import BRANCH, WORK, Totals, commit, git
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 DRY = pytest.mark.parametrize("more", [[], ["--dry-run"]])

@@ -10,12 +10,12 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Lifecycle
-from midwatch_stage.command import Cli, assignment, new_attempt, new_task, write
-from midwatch_stage.factories import AT, ended, task_transition
-from midwatch_stage.merging import BRANCH, WORK, Totals, git
-from midwatch_stage.repository import commit_all, new_repository
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import prepare
+from midwatch_tests.command import Cli, assignment, new_attempt, new_task, write
+from midwatch_tests.factories import AT, ended, task_transition
+from midwatch_tests.merging import BRANCH, WORK, Totals, git
+from midwatch_tests.repository import commit_all, new_repository
 from midwatch_tools.git import run_git
 
 ROT = "tr A-Za-z N-ZA-Mn-za-m"

@@ -9,10 +9,10 @@ import pytest
 from midwatch_monitor.config.fleet import FleetSettings
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Attempt, Lifecycle
-from midwatch_stage import factories as make
-from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task, write
 from midwatch_supervisor.workspaces.snapshot_store import SnapshotStore
 from midwatch_supervisor.workspaces.workspace import Workspace, prepare
+from midwatch_tests import factories as make
+from midwatch_tests.command import Cli, assignment, midwatch, new_attempt, new_task, write
 from midwatch_tools.git import git
 
 pytestmark = pytest.mark.usefixtures("named_by_the_environment")

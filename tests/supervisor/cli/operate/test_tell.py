@@ -26,9 +26,9 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.records.work import EMBEDDED
-from midwatch_stage import factories as make
-from midwatch_stage.command import Cli, assignment, midwatch, new_attempt, new_task
-from midwatch_stage.command import write as _write
+from midwatch_tests import factories as make
+from midwatch_tests.command import Cli, assignment, midwatch, new_attempt, new_task
+from midwatch_tests.command import write as _write
 
 Write = Callable[..., Awaitable[int]]
 

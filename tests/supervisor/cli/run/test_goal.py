@@ -10,10 +10,10 @@ from midwatch_agents.sandbox import SandboxKind
 from midwatch_monitor.config.tasks import WorkerSpec
 from midwatch_monitor.journal.core.engine import Access
 from midwatch_monitor.journal.core.schema import open_store
-from midwatch_stage.command import MIDWATCH, assignment, printed_now, refused_now
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.run.start_warnings import sandbox_words
 from midwatch_supervisor.present.assignment import Assignment
+from midwatch_tests.command import MIDWATCH, assignment, printed_now, refused_now
 from midwatch_tools.git import run_git
 
 Capture = pytest.CaptureFixture[str]

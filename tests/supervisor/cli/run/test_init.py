@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from midwatch_monitor.config.source import load_tasks
-from midwatch_stage.command import printed_now
+from midwatch_tests.command import printed_now
 
 Capture = pytest.CaptureFixture[str]
 VITEST = '{"scripts": {"test": "vitest"}}'

@@ -22,9 +22,6 @@ from midwatch_monitor.config.tasks import Role
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.core.clock import Clock
 from midwatch_monitor.records import Lifecycle, TaskTransition
-from midwatch_stage.command import new_attempt, new_task, write
-from midwatch_stage.factories import AT, step
-from midwatch_stage.harness import RunHarness
 from midwatch_supervisor.cli import main
 from midwatch_supervisor.cli.run.conduct import Reporter, conduct_to_end
 from midwatch_supervisor.cli.run.options import Output
@@ -33,6 +30,9 @@ from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.run.context import RunResources
 from midwatch_supervisor.run.job import Job
 from midwatch_supervisor.run.launch import begin_run
+from midwatch_tests.command import new_attempt, new_task, write
+from midwatch_tests.factories import AT, step
+from midwatch_tests.harness import RunHarness
 
 NOTICE = "stopping what is in progress; press Ctrl-C again to leave at once\n"
 

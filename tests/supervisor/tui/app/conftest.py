@@ -50,7 +50,8 @@ from midwatch_monitor.records import (
     SupervisedBy,
     VerdictBasis,
 )
-from midwatch_stage.factories import (
+from midwatch_supervisor.tui.state.feed import NodesNow
+from midwatch_tests.factories import (
     acceptance,
     alert,
     decision,
@@ -65,8 +66,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_stage.nodes import node
-from midwatch_supervisor.tui.state.feed import NodesNow
+from midwatch_tests.nodes import node
 
 BEGIN = datetime(2026, 11, 21, 20, 0, tzinfo=UTC)
 WORKING = transition()

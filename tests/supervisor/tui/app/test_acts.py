@@ -29,12 +29,12 @@ from midwatch_monitor.records import (
     TaskTransition,
     Terms,
 )
-from midwatch_stage.console import ConsoleDriver, console_of
-from midwatch_stage.factories import AT, alert, delivery, intervention, message, outcome, transition
 from midwatch_supervisor.present.assignment import assignments
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
 from midwatch_supervisor.tui.keys import ACTS, LEARNED, MARKS
 from midwatch_supervisor.tui.widgets.dialogs import HelpScreen, TextDialog
+from midwatch_tests.console import ConsoleDriver, console_of
+from midwatch_tests.factories import AT, alert, delivery, intervention, message, outcome, transition
 
 ALERT = alert(severity=Severity.CRITICAL, summary="the same [red]three[/red] acts", step=4)
 WORKING = transition()
@@ -65,7 +65,7 @@ def own_delivery(state: DeliveryState, comment: str = "", *, id: int = 5) -> Del
 
 APPROVED, REJECTED = own_delivery(DeliveryState.APPROVED), own_delivery(DeliveryState.REJECTED)
 
-Sit = Callable[..., AbstractAsyncContextManager[ConsoleDriver[Journal]]]
+OpenConsole = Callable[..., AbstractAsyncContextManager[ConsoleDriver[Journal]]]
 
 
 def spec() -> str:
@@ -76,32 +76,32 @@ def spec() -> str:
 
 
 @pytest.fixture
-def sit(tmp_path: Path) -> Sit:
+def open_console(tmp_path: Path) -> OpenConsole:
     """Opens the console on a journal that holds `records` of one attempt, with ids from 5."""
 
     @asynccontextmanager
-    async def seat(*records: Record, deaf: bool = False) -> AsyncGenerator[ConsoleDriver[Journal]]:
+    async def ui(*records: Record, deaf: bool = False) -> AsyncGenerator[ConsoleDriver[Journal]]:
         file = tmp_path / "journal.db"
         async with (
             await Journal.open(file) as journal,
             await Journal.open_to_read(file) as closed,
             console_of(
-                journal, WORKING, message(4), *records, spec=spec(), desk=closed if deaf else None
+                journal, WORKING, message(4), *records, spec=spec(), target=closed if deaf else None
             ) as operator,
         ):
             yield operator
 
-    return seat
+    return ui
 
 
-async def end_task(seat: ConsoleDriver[Journal]) -> None:
+async def end_task(ui: ConsoleDriver[Journal]) -> None:
     """Let the task `fix` be over, as its run would."""
     state = TaskTransition(lifecycle=Lifecycle.FAILED)
-    task = seat.attempt.task
-    (entry,) = await seat.journal.commit(Commit(drafts=(Draft(record=state, at=AT, task=task),)))
-    seat.before = entry.id
-    seat.bus.publish(Hint(entry=entry.id, kind="task_state", task=task))
-    await seat.until(lambda: seat.app.read >= seat.before)
+    task = ui.attempt.task
+    (entry,) = await ui.journal.commit(Commit(drafts=(Draft(record=state, at=AT, task=task),)))
+    ui.before = entry.id
+    ui.bus.publish(Hint(entry=entry.id, kind="task_state", task=task))
+    await ui.until(lambda: ui.app.read >= ui.before)
 
 
 OTHER_WORDS = [
@@ -143,11 +143,11 @@ ACTS_BY_KEYS: dict[str, tuple[tuple[Record, ...], str, Sequence[Record]]] = {
 
 @pytest.mark.parametrize(("records", "keys", "written"), ACTS_BY_KEYS.values(), ids=ACTS_BY_KEYS)
 async def test_keys_become_records(
-    sit: Sit, records: Sequence[Record], keys: str, written: Sequence[Record]
+    open_console: OpenConsole, records: Sequence[Record], keys: str, written: Sequence[Record]
 ) -> None:
-    async with sit(*records) as seat:
-        await seat.press(*keys.split())
-        assert await seat.written() == written
+    async with open_console(*records) as ui:
+        await ui.press(*keys.split())
+        assert await ui.written() == written
 
 
 @pytest.mark.parametrize(
@@ -161,37 +161,41 @@ async def test_keys_become_records(
     ],
     ids=["given up", "not agreed to", "letters of a filter", "no line", "over"],
 )
-async def test_nothing_is_acted_on(sit: Sit, record: Record, keys: str, told: list[str]) -> None:
-    async with sit(record) as seat:
-        await seat.press(*keys.split())
-        assert await seat.written() == []
-        assert seat.app.told == told
-        assert not seat.app.screen.is_modal
+async def test_nothing_is_acted_on(
+    open_console: OpenConsole, record: Record, keys: str, told: list[str]
+) -> None:
+    async with open_console(record) as ui:
+        await ui.press(*keys.split())
+        assert await ui.written() == []
+        assert ui.app.told == told
+        assert not ui.app.screen.is_modal
 
 
-async def test_a_task_that_is_over_is_begun_again_with_a_note(sit: Sit) -> None:
-    async with sit(FAILED) as seat:
-        await end_task(seat)
-        await seat.press("b", *"no", "enter")
-        order, stamp, state = await seat.written()
+async def test_a_task_that_is_over_is_begun_again_with_a_note(open_console: OpenConsole) -> None:
+    async with open_console(FAILED) as ui:
+        await end_task(ui)
+        await ui.press("b", *"no", "enter")
+        order, stamp, state = await ui.written()
         assert order == replace(MINE, action=Action.RESTART, message="no")
         assert isinstance(stamp, Delivery)
         assert (stamp.state, stamp.step) == (DeliveryState.DELIVERED, 4)
         reason = "begun again by ada: no"
         assert state == TaskTransition(lifecycle=Lifecycle.SUBMITTED, reason=reason)
-        assert seat.app.told == [
+        assert ui.app.told == [
             "fix#1: begun again: attempt 2 begins if run 1 is running, or with `midwatch resume "
             "--run 1`"
         ]
 
 
-async def test_what_a_later_attempt_has_taken_over_is_not_begun_again(sit: Sit) -> None:
-    async with sit(FAILED) as seat:
+async def test_what_a_later_attempt_has_taken_over_is_not_begun_again(
+    open_console: OpenConsole,
+) -> None:
+    async with open_console(FAILED) as ui:
         whose = {"worker": "coder", "model": "m", "node": "n", "workspace": ""}
-        await seat.journal.add_attempt(task=1, number=2, at=AT, **whose)
-        await seat.write(message(5))
-        await seat.press("G", "b")
-        assert seat.app.told == ["fix#1: attempt 2 has taken over"]
+        await ui.journal.add_attempt(task=1, number=2, at=AT, **whose)
+        await ui.write(message(5))
+        await ui.press("G", "b")
+        assert ui.app.told == ["fix#1: attempt 2 has taken over"]
 
 
 DECIDED = APPROVED, replace(HELD, message="Another.")
@@ -207,61 +211,65 @@ ANSWERED = replace(MINE, by=Actor.POLICY, petition=5)
     ids=["a decision", "a request"],
 )
 async def test_what_was_settled_while_the_dialog_stood_open_is_left_alone(
-    sit: Sit, asks: Record, key: str, meanwhile: Sequence[Record], told: str
+    open_console: OpenConsole, asks: Record, key: str, meanwhile: Sequence[Record], told: str
 ) -> None:
-    async with sit(asks) as seat:
-        await seat.press(key)
-        await seat.write(*meanwhile)
-        await seat.press("enter")
-        assert await seat.written() == []
-        assert seat.app.told == [f"fix#1: {told}"]
+    async with open_console(asks) as ui:
+        await ui.press(key)
+        await ui.write(*meanwhile)
+        await ui.press("enter")
+        assert await ui.written() == []
+        assert ui.app.told == [f"fix#1: {told}"]
 
 
-async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(sit: Sit) -> None:
-    async with sit(ALERT) as seat:
-        await seat.press("i", *"hi", "enter")
-        id = seat.before + 1
-        await seat.write(delivery(id, step=5))
-        await seat.write(outcome(id, step=9))
-        assert seat.app.told == [
+async def test_it_is_told_when_it_was_delivered_and_what_came_of_it(
+    open_console: OpenConsole,
+) -> None:
+    async with open_console(ALERT) as ui:
+        await ui.press("i", *"hi", "enter")
+        id = ui.before + 1
+        await ui.write(delivery(id, step=5))
+        await ui.write(outcome(id, step=9))
+        assert ui.app.told == [
             "fix#1: guidance sent; the worker reads it at its next request",
             "fix#1: guidance delivered",
             "fix#1: recovered after guidance: it moves",
         ]
 
 
-async def test_a_journal_that_may_only_be_read_refuses_and_lists_no_key_that_acts(sit: Sit) -> None:
-    async with sit(deaf=True) as seat:
-        assert seat.app.offers() == ()
-        assert seat.app.why_not("pause") == "this journal is read-only here"
-        await seat.press("p")
-        (told,) = seat.app.told
+async def test_a_journal_that_may_only_be_read_refuses_and_lists_no_key_that_acts(
+    open_console: OpenConsole,
+) -> None:
+    async with open_console(deaf=True) as ui:
+        assert ui.app.offers() == ()
+        assert ui.app.why_not("pause") == "this journal is read-only here"
+        await ui.press("p")
+        (told,) = ui.app.told
         assert told.startswith("pause for fix#1 was not stored: ")
-        assert await seat.written() == []
-        await seat.press("question_mark")
-        help_screen = seat.app.screen
+        assert await ui.written() == []
+        await ui.press("question_mark")
+        help_screen = ui.app.screen
         assert isinstance(help_screen, HelpScreen)
         listed = {id for _, _, id in help_screen.lines}
-        await seat.press("escape", "5")
-        hits = [hit async for hit in ConsoleCommands(seat.app.screen).discover()]
+        await ui.press("escape", "5")
+        hits = [hit async for hit in ConsoleCommands(ui.app.screen).discover()]
     acts = [*ACTS, *(key for key in LEARNED if key.id in MARKS)]
     assert not listed & {key.id for key in acts}
     assert {"fleet", "attempt.search", "learned.source", "list.open"} <= listed
     assert not {str(hit.text) for hit in hits} & {key.does for key in acts}
 
 
-async def test_the_words_of_agents_are_shown_as_they_are(sit: Sit) -> None:
-    async with sit(ALERT, HELD) as seat:
-        await seat.press("i")
-        assert seat.text(".quote Static") == "cycle: the same [red]three[/red] acts"
-        await seat.press("escape", "a")
-        assert seat.app.told == ["fix#1: approved: nudge: Look [b]up."]
+async def test_the_words_of_agents_are_shown_as_they_are(open_console: OpenConsole) -> None:
+    async with open_console(ALERT, HELD) as ui:
+        await ui.press("i")
+        assert ui.text(".quote Static") == "cycle: the same [red]three[/red] acts"
+        await ui.press("escape", "a")
+        assert ui.app.told == ["fix#1: approved: nudge: Look [b]up."]
 
 
-async def test_a_grant_that_is_not_readable_is_not_sent(sit: Sit) -> None:
-    async with sit() as seat:
-        await seat.press("B", *"lots", "enter")
-        assert isinstance(seat.app.screen, TextDialog)
-        assert seat.text(".hint").startswith("enter amounts of requests")
-        await seat.press("escape")
-        assert await seat.written() == []
+async def test_a_grant_that_is_not_readable_is_not_sent(open_console: OpenConsole) -> None:
+    async with open_console() as ui:
+        await ui.press("B", *"lots", "enter")
+        assert isinstance(ui.app.screen, TextDialog)
+        assert ui.text(".hint").startswith("enter amounts of requests")
+        await ui.press("escape")
+        assert await ui.written() == []

@@ -7,13 +7,13 @@ from textual.command import CommandList, DiscoveryHit, Hit
 
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Lifecycle, PermissionRequest
-from midwatch_stage.console import ConsoleDriver, console_in, console_of
-from midwatch_stage.factories import reflecting, step, transition
-from midwatch_stage.rows import row
 from midwatch_supervisor.tui.command_palette import ConsoleCommands
 from midwatch_supervisor.tui.jump import JumpDialog, JumpTarget, places, targets
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.console import ConsoleDriver, console_in, console_of
+from midwatch_tests.factories import reflecting, step, transition
+from midwatch_tests.rows import row
 
 Watch = ConsoleDriver[Journal]
 AGAIN = "Restart it, or begin a finished task again, with a note"
@@ -68,10 +68,10 @@ async def test_what_is_searched_for_and_makes_no_sense_now_says_why(watch: Watch
 async def test_what_an_agent_asks_for_is_no_markup_in_the_palette(journal: Journal) -> None:
     asks = PermissionRequest(tool="execute", what="run `make [/b]`")
     parked = transition(Lifecycle.INPUT_REQUIRED)
-    async with console_of(journal, transition(), asks, parked) as seat:
-        await seat.press("ctrl+p", *"pause")
-        commands = seat.app.screen.query_one(CommandList)
-        await seat.until(lambda: bool(commands.option_count))
+    async with console_of(journal, transition(), asks, parked) as ui:
+        await ui.press("ctrl+p", *"pause")
+        commands = ui.app.screen.query_one(CommandList)
+        await ui.until(lambda: bool(commands.option_count))
         assert "run `make [/b]`" in str(commands.get_option_at_index(0).prompt)
 
 
@@ -138,45 +138,45 @@ async def shared_console(tmp_path_factory: pytest.TempPathFactory) -> AsyncGener
 
 
 @pytest.fixture
-async def seat(shared_console: Watch) -> Watch:
+async def ui(shared_console: Watch) -> Watch:
     await shared_console.first_screen()
     await shared_console.press("1")
     return shared_console
 
 
-async def test_a_pane_is_reached_by_its_name_from_anywhere(seat: Watch) -> None:
-    await seat.press("colon", *"over", "enter")
-    assert seat.tab == "overview-tab"
-    await seat.open_attempt()
-    await seat.press("colon", *"fleet", "enter")
-    assert (seat.tab, seat.opened) == ("fleet-tab", None)
+async def test_a_pane_is_reached_by_its_name_from_anywhere(ui: Watch) -> None:
+    await ui.press("colon", *"over", "enter")
+    assert ui.tab == "overview-tab"
+    await ui.open_attempt()
+    await ui.press("colon", *"fleet", "enter")
+    assert (ui.tab, ui.opened) == ("fleet-tab", None)
 
 
-async def test_an_attempt_is_reached_by_its_name_also_from_another(seat: Watch) -> None:
-    await seat.press("colon", *"fix", "enter")
-    assert seat.opened == "fix"
-    await seat.press("colon", *"port#1", "enter")
-    assert seat.opened == "port"
-    assert len(seat.app.screen_stack) == 2
+async def test_an_attempt_is_reached_by_its_name_also_from_another(ui: Watch) -> None:
+    await ui.press("colon", *"fix", "enter")
+    assert ui.opened == "fix"
+    await ui.press("colon", *"port#1", "enter")
+    assert ui.opened == "port"
+    assert len(ui.app.screen_stack) == 2
 
 
-async def test_in_an_attempt_a_side_and_a_step_are_reached(seat: Watch) -> None:
-    view = await seat.open_attempt()
-    await seat.press("colon", *"plan", "enter")
+async def test_in_an_attempt_a_side_and_a_step_are_reached(ui: Watch) -> None:
+    view = await ui.open_attempt()
+    await ui.press("colon", *"plan", "enter")
     assert view.tab == "plan"
-    await seat.press("colon", *"07", "enter")
+    await ui.press("colon", *"07", "enter")
     assert view.tab == "timeline"
-    assert "   7 " in seat.cursor_line
-    await seat.press("colon", *"70", "enter")
-    assert seat.app.noticed == ["the timeline has no step 70"]
+    assert "   7 " in ui.cursor_line
+    await ui.press("colon", *"70", "enter")
+    assert ui.app.noticed == ["the timeline has no step 70"]
 
 
-async def test_an_unknown_name_says_what_is_near_and_arrows_choose(seat: Watch) -> None:
-    await seat.press("colon", *"flet", "enter")
-    said = seat.text("#targets-pane > .nothing")
+async def test_an_unknown_name_says_what_is_near_and_arrows_choose(ui: Watch) -> None:
+    await ui.press("colon", *"flet", "enter")
+    said = ui.text("#targets-pane > .nothing")
     assert said == "Nothing is named 'flet'. Similar: fleet."
-    assert isinstance(seat.app.screen, JumpDialog)
-    await seat.press("escape")
-    assert not isinstance(seat.app.screen, JumpDialog | AttemptScreen)
-    await seat.press("colon", "down", "down", "down", "up", "enter")
-    assert seat.tab == "attention-tab"
+    assert isinstance(ui.app.screen, JumpDialog)
+    await ui.press("escape")
+    assert not isinstance(ui.app.screen, JumpDialog | AttemptScreen)
+    await ui.press("colon", "down", "down", "down", "up", "enter")
+    assert ui.tab == "attention-tab"

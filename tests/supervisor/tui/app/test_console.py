@@ -11,11 +11,11 @@ from midwatch_monitor.config.settings import ConsoleSettings
 from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.records import Entry, Lifecycle, TaskTransition
-from midwatch_stage.console import ConsoleDriver, console_on
-from midwatch_stage.factories import AT, transition
 from midwatch_supervisor.tui.app import INTERRUPTED, RunWork
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, HelpScreen
+from midwatch_tests.console import ConsoleDriver, console_on
+from midwatch_tests.factories import AT, transition
 
 
 def open_console(
@@ -39,28 +39,28 @@ async def fail() -> int:
 
 async def test_the_configuration_chooses_the_theme_and_the_keys(six_tasks: Journal) -> None:
     settings = ConsoleSettings(theme="midwatch-safe", keys={"checkpoints": "f2", "help": "!"})
-    async with open_console(six_tasks, settings) as seat:
-        assert seat.app.theme == "midwatch-safe"
-        await seat.press("2")
-        assert seat.tab == "fleet-tab"
-        await seat.press("f2")
-        assert seat.tab == "checkpoints-tab"
-        await seat.press("!")
-        assert isinstance(seat.app.screen, HelpScreen)
+    async with open_console(six_tasks, settings) as ui:
+        assert ui.app.theme == "midwatch-safe"
+        await ui.press("2")
+        assert ui.tab == "fleet-tab"
+        await ui.press("f2")
+        assert ui.tab == "checkpoints-tab"
+        await ui.press("!")
+        assert isinstance(ui.app.screen, HelpScreen)
 
 
 async def test_help_opens_and_closes_over_a_fleet_that_is_up_to_date(six_tasks: Journal) -> None:
-    async with open_console(six_tasks) as seat:
-        count = seat.app.panes.fleet.list.count
+    async with open_console(six_tasks) as ui:
+        count = ui.app.panes.fleet.list.count
         for key in ("escape", "q", "question_mark"):
-            await seat.press("question_mark")
-            await seat.write(transition(), task=f"more, till {key}")
+            await ui.press("question_mark")
+            await ui.write(transition(), task=f"more, till {key}")
             count += 1
-            assert isinstance(seat.app.screen, HelpScreen)
-            assert seat.app.panes.fleet.list.count == count
-            await seat.press(key)
-            assert not isinstance(seat.app.screen, HelpScreen)
-        assert seat.app.is_running
+            assert isinstance(ui.app.screen, HelpScreen)
+            assert ui.app.panes.fleet.list.count == count
+            await ui.press(key)
+            assert not isinstance(ui.app.screen, HelpScreen)
+        assert ui.app.is_running
 
 
 @pytest.mark.parametrize(
@@ -71,29 +71,29 @@ async def test_help_opens_and_closes_over_a_fleet_that_is_up_to_date(six_tasks: 
 async def test_it_stays_after_the_run_and_leaves_with_its_code(
     six_tasks: Journal, work: RunWork | None, code: int
 ) -> None:
-    async with open_console(six_tasks, work=work) as seat:
-        await seat.pilot.pause()
-        assert (seat.app.code, seat.app.is_running) == (code if work else None, True)
-        await seat.press("q")
-        assert seat.app.return_value == code
+    async with open_console(six_tasks, work=work) as ui:
+        await ui.pilot.pause()
+        assert (ui.app.code, ui.app.is_running) == (code if work else None, True)
+        await ui.press("q")
+        assert ui.app.return_value == code
 
 
 async def test_ctrl_c_names_the_key_that_leaves(six_tasks: Journal) -> None:
-    async with open_console(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as seat:
-        await seat.press("ctrl+c")
-        assert seat.app.told == ["Q quits the console"]
-        assert seat.app.is_running
+    async with open_console(six_tasks, ConsoleSettings(keys={"quit": "Q"})) as ui:
+        await ui.press("ctrl+c")
+        assert ui.app.told == ["Q quits the console"]
+        assert ui.app.is_running
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+q"])
 async def test_while_the_run_works_leaving_asks_first(six_tasks: Journal, key: str) -> None:
-    async with open_console(six_tasks, work=work_forever) as seat:
-        await seat.press(key)
-        assert isinstance(seat.app.screen, ConfirmDialog)
-        await seat.press("enter")
-        assert seat.app.is_running
-        await seat.press(key, "y")
-        assert seat.app.return_value == INTERRUPTED
+    async with open_console(six_tasks, work=work_forever) as ui:
+        await ui.press(key)
+        assert isinstance(ui.app.screen, ConfirmDialog)
+        await ui.press("enter")
+        assert ui.app.is_running
+        await ui.press(key, "y")
+        assert ui.app.return_value == INTERRUPTED
 
 
 async def test_a_run_of_this_process_goes_on_with_a_task_begun_again(six_tasks: Journal) -> None:
@@ -103,29 +103,29 @@ async def test_a_run_of_this_process_goes_on_with_a_task_begun_again(six_tasks: 
         begun.append(len(begun))
         return len(begun)
 
-    async with open_console(six_tasks, work=end_at_once) as seat:
-        await seat.pilot.pause()
-        assert (begun, seat.app.code) == ([0], 1)
-        task = next(iter(seat.app.board.attempts.values())).task
+    async with open_console(six_tasks, work=end_at_once) as ui:
+        await ui.pilot.pause()
+        assert (begun, ui.app.code) == ([0], 1)
+        task = next(iter(ui.app.board.attempts.values())).task
         for lifecycle in (Lifecycle.COMPLETED, Lifecycle.SUBMITTED):
             state = TaskTransition(lifecycle=lifecycle)
-            seat.app.board.fold(Entry(id=0, record=state, at=AT, task=task, attempt=None))
-        seat.app.pass_a_second()
-        await seat.pilot.pause()
-        assert (begun, seat.app.code) == ([0, 1], 2)
-        seat.app.pass_a_second()
-        await seat.pilot.pause()
+            ui.app.board.fold(Entry(id=0, record=state, at=AT, task=task, attempt=None))
+        ui.app.pass_a_second()
+        await ui.pilot.pause()
+        assert (begun, ui.app.code) == ([0, 1], 2)
+        ui.app.pass_a_second()
+        await ui.pilot.pause()
         assert begun == [0, 1]
 
 
 async def test_a_run_that_begins_while_another_is_shown_is_told_of(journal: Journal) -> None:
     await journal.add_run(source="tasks.yaml", settings="{}", at=AT)
-    async with console_on(journal, poll_seconds=0.01, others=True) as seat:
-        await seat.until(lambda: not seat.app.board.loading)
-        assert seat.app.banner.said == ""
+    async with console_on(journal, poll_seconds=0.01, others=True) as ui:
+        await ui.until(lambda: not ui.app.board.loading)
+        assert ui.app.banner.said == ""
         await journal.add_run(source="later.yaml", settings="{}", at=AT)
-        await seat.until(lambda: bool(seat.app.banner.said))
-        assert seat.app.banner.said.endswith(
+        await ui.until(lambda: bool(ui.app.banner.said))
+        assert ui.app.banner.said.endswith(
             "run 2 has begun, but is not shown → `midwatch watch --run 2` shows it, "
             "`midwatch watch --all` every run"
         )
@@ -153,20 +153,20 @@ def rendered_widget(widget: Widget) -> str:
 async def test_what_has_the_focus_looks_otherwise_than_without_it(
     shop_to_read: Journal, width: int, keys: tuple[str, ...]
 ) -> None:
-    async with console_on(shop_to_read, size=(width, 36)) as seat:
-        await seat.press("5")
-        seat.app.refresh_panes()
-        await seat.until(lambda: bool(seat.app.learned.view.lessons))
-        await seat.press("1", *keys)
-        view = seat.app.screen
-        await seat.until(lambda: not (isinstance(view, AttemptScreen) and view.reading))
-        for words in seat.app.screen.query(TextArea):
+    async with console_on(shop_to_read, size=(width, 36)) as ui:
+        await ui.press("5")
+        ui.app.refresh_panes()
+        await ui.until(lambda: bool(ui.app.learned.view.lessons))
+        await ui.press("1", *keys)
+        view = ui.app.screen
+        await ui.until(lambda: not (isinstance(view, AttemptScreen) and view.reading))
+        for words in ui.app.screen.query(TextArea):
             words.cursor_blink = False
-        for _ in seat.app.screen.focus_chain:
-            await seat.press("tab")
-            focused = seat.app.focused
+        for _ in ui.app.screen.focus_chain:
+            await ui.press("tab")
+            focused = ui.app.focused
             assert focused is not None
             seen = rendered_widget(focused)
-            await seat.press("shift+tab")
-            await seat.until(lambda focused=focused, seen=seen: rendered_widget(focused) != seen)
-            await seat.press("tab")
+            await ui.press("shift+tab")
+            await ui.until(lambda focused=focused, seen=seen: rendered_widget(focused) != seen)
+            await ui.press("tab")

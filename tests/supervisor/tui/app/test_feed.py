@@ -10,13 +10,13 @@ from midwatch_monitor.errors import JournalError
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Attempt, Commit, NodeStatus
-from midwatch_stage.console import ConsoleDriver, console_on
-from midwatch_stage.factories import AT, drafts, message, step, transition
 from midwatch_supervisor.operator.actions import OperatorActions
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.screens.overview import OverviewPane
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.feed import Feed, FeedBatch, NodesNow
+from midwatch_tests.console import ConsoleDriver, console_on
+from midwatch_tests.factories import AT, drafts, message, step, transition
 
 
 @asynccontextmanager

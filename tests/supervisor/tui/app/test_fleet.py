@@ -11,7 +11,12 @@ from textual.pilot import Pilot
 from textual.widgets import Static
 
 from midwatch_monitor.records import Activity, Budget, Change, Lifecycle, Meter, Record
-from midwatch_stage.factories import (
+from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_supervisor.tui.widgets.line_list import LineList
+from midwatch_supervisor.tui.widgets.palette import THEMES
+from midwatch_tests.factories import (
     AT,
     after,
     attempt,
@@ -22,11 +27,6 @@ from midwatch_stage.factories import (
     task,
     transition,
 )
-from midwatch_supervisor.tui.screens.fleet import FleetPane, bar, span, sparkline
-from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.state.row import Row
-from midwatch_supervisor.tui.widgets.line_list import LineList
-from midwatch_supervisor.tui.widgets.palette import THEMES
 
 WORKING = transition()
 ASKS = transition(Lifecycle.INPUT_REQUIRED)
@@ -127,26 +127,26 @@ def test_numbers_are_drawn_as_bars_and_spans() -> None:
 
 
 async def test_an_empty_fleet_says_what_brings_tasks() -> None:
-    async with open_fleet() as seat:
-        await seat.draw()
-        said = str(seat.app.query_one(".nothing", Static).content)
+    async with open_fleet() as ui:
+        await ui.draw()
+        said = str(ui.app.query_one(".nothing", Static).content)
         assert all(each in said for each in ("midwatch run", "midwatch submit", "midwatch demo"))
-        assert seat.app.query_one(".nothing").display
-        await seat.add("fix")
-        assert not seat.app.query_one(".nothing").display
+        assert ui.app.query_one(".nothing").display
+        await ui.add("fix")
+        assert not ui.app.query_one(".nothing").display
 
 
 async def test_the_cursor_is_on_the_top_until_the_history_is_read_then_stays_on_its_row() -> None:
-    async with open_fleet() as seat:
-        await seat.add("a", "b", "c", read=False)
-        await seat.say("c", ASKS)
-        assert (seat.cursor_row, seat.row_names) == ("c", ["c", "a", "b"])
-        seat.app.pane.settle()
-        await seat.pilot.press("j", "j")
-        assert seat.cursor_row == "b"
-        await seat.say("a", ASKS)
-        assert (seat.row_names, seat.cursor_row) == (["a", "c", "b"], "b")
-        assert [line[0] for line in seat.lines] == [" ", " ", ">"]
+    async with open_fleet() as ui:
+        await ui.add("a", "b", "c", read=False)
+        await ui.say("c", ASKS)
+        assert (ui.cursor_row, ui.row_names) == ("c", ["c", "a", "b"])
+        ui.app.pane.settle()
+        await ui.pilot.press("j", "j")
+        assert ui.cursor_row == "b"
+        await ui.say("a", ASKS)
+        assert (ui.row_names, ui.cursor_row) == (["a", "c", "b"], "b")
+        assert [line[0] for line in ui.lines] == [" ", " ", ">"]
 
 
 FULL = (REPORT, plan(), Change(budget=Budget(requests=Meter(used=3, limit=10))))
@@ -154,102 +154,102 @@ ALL = "! task state plan progress conf why, or latest checkpoint idle budget wor
 
 
 async def test_columns_without_a_value_or_a_place_are_left_out() -> None:
-    async with open_fleet(200) as seat:
-        await seat.add("fix")
-        assert " ".join(seat.titles) == "! task state why, or latest checkpoint idle worker model"
-        await seat.say("fix", *FULL)
+    async with open_fleet(200) as ui:
+        await ui.add("fix")
+        assert " ".join(ui.titles) == "! task state why, or latest checkpoint idle worker model"
+        await ui.say("fix", *FULL)
         for width, titles in (
             (200, ALL),
             (80, "! task state progress conf why, or latest checkpoint"),
             (12, "! task state why, or latest checkpoint"),
         ):
-            await seat.pilot.resize_terminal(width, 24)
-            await seat.draw()
-            assert " ".join(seat.titles) == titles
-            assert "●" in seat.lines[0]
-        await seat.pilot.resize_terminal(200, 24)
-        await seat.say("fix", Change(node="south"))
-        assert " ".join(seat.titles) == f"{ALL} node"
-        assert seat.lines[0].split()[-1] == "south"
+            await ui.pilot.resize_terminal(width, 24)
+            await ui.draw()
+            assert " ".join(ui.titles) == titles
+            assert "●" in ui.lines[0]
+        await ui.pilot.resize_terminal(200, 24)
+        await ui.say("fix", Change(node="south"))
+        assert " ".join(ui.titles) == f"{ALL} node"
+        assert ui.lines[0].split()[-1] == "south"
 
 
 @pytest.mark.parametrize("width", [80, 130])
 async def test_a_long_name_is_cut_last_and_in_its_middle(width: int) -> None:
-    async with open_fleet(width) as seat:
-        await seat.add("p2-a0d7/agent-a5046f1f4c42f813e", "p2-a0d7/agent-a10fd559bf7e30734")
-        await seat.say(seat.names[0], *FULL)
-        names = [word for line in seat.lines for word in line.split() if "p2" in word]
+    async with open_fleet(width) as ui:
+        await ui.add("p2-a0d7/agent-a5046f1f4c42f813e", "p2-a0d7/agent-a10fd559bf7e30734")
+        await ui.say(ui.names[0], *FULL)
+        names = [word for line in ui.lines for word in line.split() if "p2" in word]
         cut = {("p2-a0d7/a", "0734#1"), ("p2-a0d7/a", "813e#1")}
         assert {(name[:9], name[-6:]) for name in names} == cut
 
 
 async def test_the_run_is_named_once_there_are_two() -> None:
-    async with open_fleet(80) as seat:
-        seat.board.meet_run(run())
-        await seat.add("fix")
-        before = seat.titles
-        seat.board.meet_run(run(id=2))
-        seat.board.meet_task(task(2, "fix", run=2))
-        seat.board.meet_attempt(attempt(2, task=2, node="node-1"))
-        await seat.draw()
-        assert seat.titles == ["!", "run", *before[1:]]
-        assert {line.partition(" fix#1")[0].split()[-1] for line in seat.lines} == {"1", "2"}
+    async with open_fleet(80) as ui:
+        ui.board.meet_run(run())
+        await ui.add("fix")
+        before = ui.titles
+        ui.board.meet_run(run(id=2))
+        ui.board.meet_task(task(2, "fix", run=2))
+        ui.board.meet_attempt(attempt(2, task=2, node="node-1"))
+        await ui.draw()
+        assert ui.titles == ["!", "run", *before[1:]]
+        assert {line.partition(" fix#1")[0].split()[-1] for line in ui.lines} == {"1", "2"}
 
 
-async def group_by_node(seat: FleetDriver) -> None:
-    await seat.add("a", "b", "c")
-    while seat.app.pane.order.grouping.name != "node":
-        seat.app.pane.regroup()
-    await seat.draw()
+async def group_by_node(ui: FleetDriver) -> None:
+    await ui.add("a", "b", "c")
+    while ui.app.pane.order.grouping.name != "node":
+        ui.app.pane.regroup()
+    await ui.draw()
 
 
 async def test_a_heading_says_how_many_stand_where_and_is_no_attempt() -> None:
-    async with open_fleet() as seat:
-        await group_by_node(seat)
-        await seat.say("c", ASKS)
-        assert seat.lines[2].strip() == "▾ node-1 (2)  1 waits for you, 1 working"
-        await seat.pilot.press("g")
-        assert (seat.lines[0], seat.cursor_row) == (">▾ node-0 (1)  1 working", "")
-        await seat.pilot.press("j")
-        assert seat.cursor_row == "b"
+    async with open_fleet() as ui:
+        await group_by_node(ui)
+        await ui.say("c", ASKS)
+        assert ui.lines[2].strip() == "▾ node-1 (2)  1 waits for you, 1 working"
+        await ui.pilot.press("g")
+        assert (ui.lines[0], ui.cursor_row) == (">▾ node-0 (1)  1 working", "")
+        await ui.pilot.press("j")
+        assert ui.cursor_row == "b"
 
 
 async def test_who_folds_a_group_stands_on_its_heading() -> None:
-    async with open_fleet() as seat:
-        await group_by_node(seat)
-        await seat.pilot.press("G")
-        assert (seat.cursor_row, seat.app.pane.fold()) == ("c", True)
-        assert seat.row_names == ["▾ node-0 (1)", "b", "▸ node-1 (2)"]
-        assert seat.lines[2].startswith(">▸ node-1")
-        await seat.say("a", ASKS)
-        assert seat.lines[2] == ">▸ node-1 (2)  1 waits for you, 1 working"
-        assert seat.app.pane.fold()
-        assert seat.row_names[2:] == ["▾ node-1 (2)", "a", "c"]
+    async with open_fleet() as ui:
+        await group_by_node(ui)
+        await ui.pilot.press("G")
+        assert (ui.cursor_row, ui.app.pane.fold()) == ("c", True)
+        assert ui.row_names == ["▾ node-0 (1)", "b", "▸ node-1 (2)"]
+        assert ui.lines[2].startswith(">▸ node-1")
+        await ui.say("a", ASKS)
+        assert ui.lines[2] == ">▸ node-1 (2)  1 waits for you, 1 working"
+        assert ui.app.pane.fold()
+        assert ui.row_names[2:] == ["▾ node-1 (2)", "a", "c"]
 
 
 async def test_a_row_under_the_cursor_is_seen_to_its_end() -> None:
-    async with open_fleet(height=10) as seat:
-        await seat.add(*(f"t{n:02}" for n in range(20)))
-        await seat.pilot.press("j")
+    async with open_fleet(height=10) as ui:
+        await ui.add(*(f"t{n:02}" for n in range(20)))
+        await ui.pilot.press("j")
         for n in range(15):
-            seat.fold(f"t{n:02}", DONE)
-        await seat.draw()
-        assert (seat.row_names[-2:], seat.cursor_row) == (["▸ done (15)", "t01"], "t01")
-        await seat.pilot.press("k")
-        await seat.draw()
-        assert (seat.row_names[-1], seat.cursor_row) == ("▸ done (15)", "")
+            ui.fold(f"t{n:02}", DONE)
+        await ui.draw()
+        assert (ui.row_names[-2:], ui.cursor_row) == (["▸ done (15)", "t01"], "t01")
+        await ui.pilot.press("k")
+        await ui.draw()
+        assert (ui.row_names[-1], ui.cursor_row) == ("▸ done (15)", "")
 
 
 async def test_o_goes_from_one_sort_to_the_next_and_the_column_has_a_sign() -> None:
-    async with open_fleet(200) as seat:
-        await seat.add("a")
-        await seat.say("a", reflecting(1, 50, 70))
+    async with open_fleet(200) as ui:
+        await ui.add("a")
+        await ui.say("a", reflecting(1, 50, 70))
         seen: list[tuple[str, str]] = []
         for _ in range(5):
-            seat.app.pane.sort_again()
-            await seat.pilot.pause()
-            signed = "".join(title for title in seat.titles if title.endswith("↓"))
-            seen.append((seat.app.pane.order.sort.name, signed))
+            ui.app.pane.sort_again()
+            await ui.pilot.pause()
+            signed = "".join(title for title in ui.titles if title.endswith("↓"))
+            seen.append((ui.app.pane.order.sort.name, signed))
         columns = (
             ("name", "task↓"),
             ("age", "idle↓"),
@@ -260,72 +260,72 @@ async def test_o_goes_from_one_sort_to_the_next_and_the_column_has_a_sign() -> N
 
 
 async def test_lines_sorted_by_confidence_stand_still_while_somebody_goes_through_them() -> None:
-    async with open_fleet(200) as seat:
-        await seat.add("a", "b", "c")
+    async with open_fleet(200) as ui:
+        await ui.add("a", "b", "c")
         for name, confidence in (("a", 20), ("b", 50), ("c", 70)):
-            await seat.say(name, reflecting(1, 50, confidence))
+            await ui.say(name, reflecting(1, 50, confidence))
         for _ in range(3):
-            seat.app.pane.sort_again()
-        seat.fold("a", reflecting(2, 50, 90))
+            ui.app.pane.sort_again()
+        ui.fold("a", reflecting(2, 50, 90))
         seen: list[str] = []
         for key, at in (("", 181), ("", 183), ("j", 183.5), ("", 184), ("", 185)):
             if key:
-                seat.fold("b", reflecting(3, 50, 99))
-                await seat.pilot.press(key)
-            seat.app.time = after(at)
-            await seat.draw()
-            seen.append("".join(seat.row_names))
+                ui.fold("b", reflecting(3, 50, 99))
+                await ui.pilot.press(key)
+            ui.app.time = after(at)
+            await ui.draw()
+            seen.append("".join(ui.row_names))
         assert seen == ["abc", "bca", "bca", "bca", "bca"]
-        seat.app.time = after(187)
-        await seat.draw()
-        assert (seat.row_names, seat.cursor_row) == (["c", "a", "b"], "a")
+        ui.app.time = after(187)
+        await ui.draw()
+        assert (ui.row_names, ui.cursor_row) == (["c", "a", "b"], "a")
 
 
 async def test_a_filter_shows_the_lines_that_hold_its_words_until_it_is_dropped() -> None:
-    async with open_fleet() as seat:
-        await seat.add("fix", "fetch", "build")
-        seat.app.pane.open_filter()
-        await seat.pilot.press(*"F WORK")
-        assert seat.row_names == ["fetch", "fix"]
-        assert seat.app.pane.close_filter()
-        await seat.pilot.pause()
-        assert (seat.row_names, seat.app.focused) == (["build", "fetch", "fix"], seat.app.pane.list)
+    async with open_fleet() as ui:
+        await ui.add("fix", "fetch", "build")
+        ui.app.pane.open_filter()
+        await ui.pilot.press(*"F WORK")
+        assert ui.row_names == ["fetch", "fix"]
+        assert ui.app.pane.close_filter()
+        await ui.pilot.pause()
+        assert (ui.row_names, ui.app.focused) == (["build", "fetch", "fix"], ui.app.pane.list)
 
 
 async def test_a_click_chooses_a_line_and_a_double_click_opens_it() -> None:
-    async with open_fleet() as seat:
-        await seat.add("a", "b", "c")
-        await seat.pilot.click("#fleet", offset=(5, 2))
-        assert (seat.cursor_row, seat.app.opened) == ("c", [])
-        await seat.pilot.click("#fleet", offset=(5, 1), times=2)
-        assert (seat.cursor_row, seat.app.opened) == ("b", [1])
+    async with open_fleet() as ui:
+        await ui.add("a", "b", "c")
+        await ui.pilot.click("#fleet", offset=(5, 2))
+        assert (ui.cursor_row, ui.app.opened) == ("c", [])
+        await ui.pilot.click("#fleet", offset=(5, 1), times=2)
+        assert (ui.cursor_row, ui.app.opened) == ("b", [1])
 
 
 async def test_the_keys_reach_both_ends_and_who_scrolls_away_is_left_alone() -> None:
-    async with open_fleet(height=10) as seat:
-        await seat.add(*(f"t{n:02}" for n in range(40)))
+    async with open_fleet(height=10) as ui:
+        await ui.add(*(f"t{n:02}" for n in range(40)))
         reached: list[str] = []
         for key in ("G", "k", "g", "ctrl+d", "pageup", "enter"):
-            await seat.pilot.press(key)
-            reached.append(seat.cursor_row)
+            await ui.pilot.press(key)
+            reached.append(ui.cursor_row)
         assert reached == ["t39", "t38", "t00", "t08", "t00", "t00"]
-        assert seat.app.opened == [0]
-        roll = seat.app.pane.list
+        assert ui.app.opened == [0]
+        roll = ui.app.pane.list
         roll.scroll_to(y=20, animate=False)
         for name, record in (("t05", REPORT), ("t39", ASKS)):
-            await seat.say(name, record)
-            assert (roll.scroll_offset.y, seat.cursor_row) == (20, "t00")
+            await ui.say(name, record)
+            assert (roll.scroll_offset.y, ui.cursor_row) == (20, "t00")
         roll.go(2)
-        assert (roll.scroll_offset.y, seat.cursor_row) == (2, "t01")
+        assert (roll.scroll_offset.y, ui.cursor_row) == (2, "t01")
 
 
 async def test_the_line_of_the_cursor_is_of_one_style_and_has_a_sign_in_every_theme() -> None:
-    async with open_fleet() as seat:
-        await seat.add("a", "b")
+    async with open_fleet() as ui:
+        await ui.add("a", "b")
         for theme in THEMES:
-            seat.app.theme = theme.name
-            await seat.pilot.pause()
-            strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
+            ui.app.theme = theme.name
+            await ui.pilot.pause()
+            strips = ui.app.pane.list.render_lines(Region(0, 0, 120, 2))
             grounds = [{each.style.bgcolor for each in strip if each.style} for strip in strips]
             assert [strip.text[0] for strip in strips] == [">", " "]
             assert [len(each) for each in grounds] == [1, 1]
@@ -341,11 +341,11 @@ async def test_what_agents_wrote_does_nothing_to_a_line() -> None:
         "x" * 100_000: "xxx",
         "e" + "\u0301" * 5_000: "e",
     }
-    async with open_fleet() as seat:
-        await seat.add("fix", "next")
+    async with open_fleet() as ui:
+        await ui.add("fix", "next")
         for doing, shown in said.items():
-            await seat.say("fix", Change(activity=Activity.COMMAND, doing=doing))
-            strips = seat.app.pane.list.render_lines(Region(0, 0, 120, 2))
+            await ui.say("fix", Change(activity=Activity.COMMAND, doing=doing))
+            strips = ui.app.pane.list.render_lines(Region(0, 0, 120, 2))
             assert [strip.cell_length for strip in strips] == [120, 120]
             assert shown in strips[0].text
             assert not any(ord(char) < 32 for char in strips[0].text)

@@ -23,11 +23,11 @@ from midwatch_monitor.records import (
     LessonMark,
     Recall,
 )
-from midwatch_stage.console import ConsoleDriver, console_on
 from midwatch_supervisor.present.learning_text import NOTHING
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.widgets.dialogs import ConfirmDialog, TextDialog
 from midwatch_supervisor.tui.widgets.scrolling_text import Detail
+from midwatch_tests.console import ConsoleDriver, console_on
 
 NOW = datetime(2026, 11, 21, 21, 0, tzinfo=UTC)
 
@@ -67,16 +67,16 @@ async def open_reader(journal: Journal) -> AsyncGenerator[Reader]:
 @pytest.fixture
 async def writer(shop: Journal) -> AsyncGenerator[Reader]:
     """Somebody who writes."""
-    async with open_reader(shop) as seated:
-        await seated.until(lambda: bool(seated.app.learned.view.lessons))
-        yield seated
+    async with open_reader(shop) as ui:
+        await ui.until(lambda: bool(ui.app.learned.view.lessons))
+        yield ui
 
 
 @pytest.fixture(scope="module")
 async def shared_reader(shop_to_read: Journal) -> AsyncGenerator[Reader]:
-    async with open_reader(shop_to_read) as seated:
-        await seated.until(lambda: bool(seated.app.learned.view.lessons))
-        yield seated
+    async with open_reader(shop_to_read) as ui:
+        await ui.until(lambda: bool(ui.app.learned.view.lessons))
+        yield ui
 
 
 @pytest.fixture
@@ -90,8 +90,8 @@ async def reader(shared_reader: Reader) -> Reader:
 
 @pytest.fixture
 async def empty_reader(six_tasks: Journal) -> AsyncGenerator[Reader]:
-    async with open_reader(six_tasks) as seated:
-        yield seated
+    async with open_reader(six_tasks) as ui:
+        yield ui
 
 
 async def test_r9_r40_a_key_accepts_or_rejects_and_asks_what_went_wrong(writer: Reader) -> None:

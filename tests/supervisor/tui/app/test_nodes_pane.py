@@ -16,13 +16,13 @@ from midwatch_monitor.config.tasks import TaskSpec, WorkerSpec
 from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.nodes import MonitorStatus
 from midwatch_monitor.records import Commit, Lifecycle, NodeStatus, SupervisedBy
-from midwatch_stage.console import ConsoleDriver, console_on
-from midwatch_stage.factories import AT, draft, task_transition
-from midwatch_stage.nodes import node
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.tui.app import NO_BROKER, Console
 from midwatch_supervisor.tui.screens.title import TitleLine
 from midwatch_supervisor.tui.state.feed import NodesNow
+from midwatch_tests.console import ConsoleDriver, console_on
+from midwatch_tests.factories import AT, draft, task_transition
+from midwatch_tests.nodes import node
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 EAST = node("east", "gpu", slots=2, busy=2, heard=NOW)
@@ -51,22 +51,22 @@ def pass_seconds(app: Console, seconds: int = 6) -> None:
 async def test_a_lost_node_leads_to_the_nodes_and_enter_on_a_node_shows_what_is_at_work_there(
     three_nodes: Journal, nodes_now: NodesNow
 ) -> None:
-    async with open_console(three_nodes, nodes_now) as seat:
+    async with open_console(three_nodes, nodes_now) as ui:
         for keys in ("n", "3 enter", "6"):
-            await seat.press("1", *keys.split())
-            assert seat.tab == "nodes-tab"
-        await seat.press("G", "enter")
-        assert seat.tab == "fleet-tab"
-        (line,) = seat.lines("fleet")
+            await ui.press("1", *keys.split())
+            assert ui.tab == "nodes-tab"
+        await ui.press("G", "enter")
+        assert ui.tab == "fleet-tab"
+        (line,) = ui.lines("fleet")
         assert "labels" in line
-        await seat.press("escape")
-        assert len(seat.app.panes.fleet.items) == 3
+        await ui.press("escape")
+        assert len(ui.app.panes.fleet.items) == 3
 
 
 async def test_why_there_is_no_broker_is_said_until_there_is_one(six_tasks: Journal) -> None:
     there = False
-    async with open_console(six_tasks, connected=lambda: there) as seat:
-        app, title = seat.app, seat.app.query_one(TitleLine)
+    async with open_console(six_tasks, connected=lambda: there) as ui:
+        app, title = ui.app, ui.app.query_one(TitleLine)
         pass_seconds(app)
         # A broker that is away is a small mark, and nothing else.
         assert (NO_BROKER in str(title.render()), app.banner.said) == (True, "")
@@ -121,40 +121,40 @@ def screen_lines(app: Console) -> list[str]:
 
 
 async def test_a_fleet_without_any_node_says_how_one_comes(unstarted_run: Journal) -> None:
-    async with open_console(unstarted_run, Fleet().nodes) as seat:
-        await seat.until(lambda: seat.app.board.node_list.read)
-        await seat.press("6")
-        assert seat.app.told == ["No nodes: `midwatch node` starts one"]
+    async with open_console(unstarted_run, Fleet().nodes) as ui:
+        await ui.until(lambda: ui.app.board.node_list.read)
+        await ui.press("6")
+        assert ui.app.told == ["No nodes: `midwatch node` starts one"]
 
 
 async def test_a_line_says_why_its_task_waits_and_leads_to_the_nodes(
     unstarted_run: Journal,
 ) -> None:
-    async with open_console(unstarted_run, Fleet(EAST).nodes, size=(80, 24)) as seat:
-        await seat.until(lambda: len(seat.app.queue.calling) == 1)
-        queued = [line.strip(">").split() for line in screen_lines(seat.app) if " queued " in line]
+    async with open_console(unstarted_run, Fleet(EAST).nodes, size=(80, 24)) as ui:
+        await ui.until(lambda: len(ui.app.queue.calling) == 1)
+        queued = [line.strip(">").split() for line in screen_lines(ui.app) if " queued " in line]
         lines = {words[1]: " ".join(words) for words in queued}
         assert "no node: fpga" in lines["flash"]
         assert "no free slot" in lines["totals"]
         assert "after totals" in lines["labels"]
-        await seat.press("3")
-        lines = screen_lines(seat.app)
+        await ui.press("3")
+        lines = screen_lines(ui.app)
         assert any("flash" in line and "no node has the label" in line for line in lines)
-        await seat.press("enter")
-        assert seat.tab == "nodes-tab"
-        await seat.press("1", "n")
-        assert seat.tab == "nodes-tab"
+        await ui.press("enter")
+        assert ui.tab == "nodes-tab"
+        await ui.press("1", "n")
+        assert ui.tab == "nodes-tab"
 
 
 async def test_work_that_nobody_watches_is_told_on_top(unstarted_run: Journal) -> None:
     fleet = Fleet(EAST)
     async with open_console(
         unstarted_run, fleet.nodes, monitors=fleet.monitors, size=(80, 24)
-    ) as seat:
-        await seat.until(lambda: seat.app.board.node_list.monitors is not None)
-        seat.app.pass_a_second()
-        await seat.pilot.pause()
-        said = " ".join(line.strip() for line in screen_lines(seat.app)[:5])
+    ) as ui:
+        await ui.until(lambda: ui.app.board.node_list.monitors is not None)
+        ui.app.pass_a_second()
+        await ui.pilot.pause()
+        said = " ".join(line.strip() for line in screen_lines(ui.app)[:5])
         assert "no monitor is running: nobody escalates" in said
         assert "`midwatch monitor` starts one" in said
 
@@ -162,10 +162,10 @@ async def test_work_that_nobody_watches_is_told_on_top(unstarted_run: Journal) -
 async def test_before_the_nodes_were_read_nothing_is_said_of_them(journal: Journal) -> None:
     fleet = Fleet(EAST)
     fleet.answers.clear()
-    async with open_console(journal, fleet.nodes) as seat:
-        await seat.press("6")
-        assert seat.app.told == ["the nodes have not been read yet: try again in a moment"]
+    async with open_console(journal, fleet.nodes) as ui:
+        await ui.press("6")
+        assert ui.app.told == ["the nodes have not been read yet: try again in a moment"]
         fleet.answers.set()
-        await seat.until(lambda: bool(seat.app.board.node_list.nodes))
-        await seat.press("6")
-        assert seat.tab == "nodes-tab"
+        await ui.until(lambda: bool(ui.app.board.node_list.nodes))
+        await ui.press("6")
+        assert ui.tab == "nodes-tab"

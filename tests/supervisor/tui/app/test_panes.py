@@ -14,11 +14,11 @@ from midwatch_monitor.journal import Journal
 from midwatch_monitor.journal.fleet.run_lock import hold_run
 from midwatch_monitor.records import Actor, Fault, Lifecycle, Record, Severity, Step
 from midwatch_monitor.records.work import EMBEDDED
-from midwatch_stage.console import ConsoleDriver, console_in, console_of, console_on
-from midwatch_stage.factories import AT, alert, intervention, plan, reflecting, transition
-from midwatch_stage.harness import assigned
 from midwatch_supervisor.tui.screens.banner import BannerLine
 from midwatch_supervisor.tui.screens.preview import PreviewView
+from midwatch_tests.console import ConsoleDriver, console_in, console_of, console_on
+from midwatch_tests.factories import AT, alert, intervention, plan, reflecting, transition
+from midwatch_tests.harness import assigned
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()
@@ -249,14 +249,14 @@ async def test_a_banner_that_was_put_away_comes_back_only_when_it_changes(
 
 
 async def test_escape_closes_the_notices_before_the_banner(journal: Journal) -> None:
-    async with console_of(journal, WORKING, toasts=True) as seat:
-        seat.app.time = AT + timedelta(seconds=61)
-        seat.app.pass_a_second()
-        await seat.press("T")
-        assert len(seat.app.screen.query("Toast")) == 1
-        await seat.press("escape")
-        await seat.until(lambda: not seat.app.screen.query("Toast"))
-        assert seat.app.banner.display
+    async with console_of(journal, WORKING, toasts=True) as ui:
+        ui.app.time = AT + timedelta(seconds=61)
+        ui.app.pass_a_second()
+        await ui.press("T")
+        assert len(ui.app.screen.query("Toast")) == 1
+        await ui.press("escape")
+        await ui.until(lambda: not ui.app.screen.query("Toast"))
+        assert ui.app.banner.display
 
 
 async def test_a_journal_that_stands_still_is_on_every_banner(busy_console: Watch) -> None:
@@ -324,8 +324,8 @@ async def test_an_answer_to_a_run_that_is_over_says_what_continues_it(journal: J
         assert "→ `midwatch resume --run 1` continues it" in left.app.banner.said
 
 
-def preview_view(seat: ConsoleDriver[Journal]) -> PreviewView:
-    return seat.app.query_one(PreviewView)
+def preview_view(ui: ConsoleDriver[Journal]) -> PreviewView:
+    return ui.app.query_one(PreviewView)
 
 
 async def test_the_preview_stands_where_there_is_room(six_tasks: Journal) -> None:
@@ -338,67 +338,67 @@ async def test_the_preview_stands_where_there_is_room(six_tasks: Journal) -> Non
         (140, 24): "beside",
         (139, 28): "below",
     }
-    async with console_on(six_tasks, size=(160, 45)) as seat:
+    async with console_on(six_tasks, size=(160, 45)) as ui:
         for size, where in places.items():
-            await seat.pilot.resize_terminal(*size)
-            await seat.until(lambda where=where: preview_place(seat) == where)
+            await ui.pilot.resize_terminal(*size)
+            await ui.until(lambda where=where: preview_place(ui) == where)
 
 
-def preview_place(seat: ConsoleDriver[Journal]) -> str:
+def preview_place(ui: ConsoleDriver[Journal]) -> str:
     """Where the preview stands on the terminal."""
-    lists, region = seat.app.query_one(TabbedContent).region, preview_view(seat).region
+    lists, region = ui.app.query_one(TabbedContent).region, preview_view(ui).region
     if not region.area:
         return ""
     return "beside" if region.x >= lists.right else "below" if region.y else "over"
 
 
 async def test_every_list_of_attempts_has_a_preview_that_follows(six_tasks: Journal) -> None:
-    async with console_on(six_tasks, size=(160, 45)) as seat:
+    async with console_on(six_tasks, size=(160, 45)) as ui:
         for pane, there in (("2", True), ("3", True), ("4", False), ("5", False)):
-            await seat.press(pane)
-            assert bool(preview_view(seat).region.area) is there
+            await ui.press(pane)
+            assert bool(preview_view(ui).region.area) is there
         for pane, row in (("3", "delivery#1"), ("1", "labels#1")):
-            await seat.press(pane)
-            assert f"{row} ─ WHY" in preview_view(seat).text
-        await seat.press("j")
-        assert "PROPOSED: RESTART by supervisor" in preview_view(seat).text
-        await seat.press("r", "enter")
-        await seat.until(lambda: "PROPOSED" not in preview_view(seat).text)
+            await ui.press(pane)
+            assert f"{row} ─ WHY" in preview_view(ui).text
+        await ui.press("j")
+        assert "PROPOSED: RESTART by supervisor" in preview_view(ui).text
+        await ui.press("r", "enter")
+        await ui.until(lambda: "PROPOSED" not in preview_view(ui).text)
 
 
 async def test_grouped_anew_the_preview_and_keys_are_the_cursors(six_tasks: Journal) -> None:
-    async with console_on(six_tasks, size=(120, 36)) as seat:
-        await seat.press("v")
-        assert seat.app.panes.fleet.chosen is seat.app.target
-        assert "delivery#1 ─ WHY" in preview_view(seat).text
-        assert "a Approve" in seat.footer
+    async with console_on(six_tasks, size=(120, 36)) as ui:
+        await ui.press("v")
+        assert ui.app.panes.fleet.chosen is ui.app.target
+        assert "delivery#1 ─ WHY" in preview_view(ui).text
+        assert "a Approve" in ui.footer
 
 
 async def test_space_hides_the_preview_or_says_why_there_can_be_none(six_tasks: Journal) -> None:
-    async with console_on(six_tasks, size=(80, 24)) as seat:
-        await seat.press("space")
+    async with console_on(six_tasks, size=(80, 24)) as ui:
+        await ui.press("space")
         no_room = "no room: a preview needs 28 lines or 140 columns; enter shows more"
-        assert seat.app.told == [no_room]
-        await seat.pilot.resize_terminal(120, 36)
+        assert ui.app.told == [no_room]
+        await ui.pilot.resize_terminal(120, 36)
         # It was not hidden meanwhile.
-        await seat.until(lambda: bool(preview_view(seat).region.area))
-        await seat.press("space")
-        assert not preview_view(seat).region.area
-        await seat.press("space")
-        assert "labels#1 ─ WHY" in preview_view(seat).text
-        await seat.press("4", "space")
-        assert seat.app.told == [no_room, "only a list of attempts has a preview"]
+        await ui.until(lambda: bool(preview_view(ui).region.area))
+        await ui.press("space")
+        assert not preview_view(ui).region.area
+        await ui.press("space")
+        assert "labels#1 ─ WHY" in preview_view(ui).text
+        await ui.press("4", "space")
+        assert ui.app.told == [no_room, "only a list of attempts has a preview"]
 
 
 async def test_a_long_preview_scrolls_by_the_keys_of_a_list(six_tasks: Journal) -> None:
-    async with console_on(six_tasks, size=(120, 28)) as seat:
+    async with console_on(six_tasks, size=(120, 28)) as ui:
         said = (reflecting(n, n, 90 - n, notes=f"{n} of 12. " * 20) for n in range(1, 12))
-        await seat.write(transition(), *said, transition(Lifecycle.INPUT_REQUIRED))
-        await seat.press("g")
-        preview = preview_view(seat)
+        await ui.write(transition(), *said, transition(Lifecycle.INPUT_REQUIRED))
+        await ui.press("g")
+        preview = preview_view(ui)
         assert "fix#1" in preview.text
         preview.focus()
-        await seat.press("G")
+        await ui.press("G")
         assert preview.scroll_offset.y > 0
-        await seat.press("g")
+        await ui.press("g")
         assert preview.scroll_offset.y == 0

@@ -20,12 +20,12 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_stage.console import ConsoleDriver, console_in, press
-from midwatch_stage.factories import alert, delivery, intervention, reflecting, transition
-from midwatch_stage.rows import row
 from midwatch_supervisor.tui.keys import ACTS, LEARNED, LIST
 from midwatch_supervisor.tui.operator_command import OperatorCommand, question, refusal
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
+from midwatch_tests.console import ConsoleDriver, console_in, press
+from midwatch_tests.factories import alert, delivery, intervention, reflecting, transition
+from midwatch_tests.rows import row
 
 Watch = ConsoleDriver[Journal]
 WORKING = transition()

@@ -19,12 +19,12 @@ from textual.pilot import Pilot
 from textual.widgets import Static, TextArea
 
 from midwatch_monitor.journal import Journal
-from midwatch_stage.console import console_on, settle
-from midwatch_stage.matrix import matrix
 from midwatch_supervisor.tui.app import Console
 from midwatch_supervisor.tui.learned.statistics import StatisticsPart
 from midwatch_supervisor.tui.screens.attempt import AttemptScreen
 from midwatch_supervisor.tui.state.feed import NodesNow
+from midwatch_tests.console import console_on, settle
+from midwatch_tests.matrix import matrix
 
 NOW = datetime(2026, 11, 21, 20, 9, 40, tzinfo=UTC)
 Size = tuple[int, int]
@@ -119,16 +119,16 @@ async def open_console(
 ) -> AsyncGenerator[tuple[Console, Pilot[int], LooksSame]]:
     """A console that shows all that the journal holds."""
     about = {"about": ABOUT}
-    async with console_on(journal, size=size, now=lambda: NOW, console=about, nodes=nodes) as seat:
-        seat.app.pass_a_second()
-        await seat.pilot.pause()
+    async with console_on(journal, size=size, now=lambda: NOW, console=about, nodes=nodes) as ui:
+        ui.app.pass_a_second()
+        await ui.pilot.pause()
 
         async def looks_same(name: str) -> bool:
-            return await settled_picture(seat.app, seat.pilot) == snapshot(
+            return await settled_picture(ui.app, ui.pilot) == snapshot(
                 name=name, extension_class=Picture
             )
 
-        yield seat.app, seat.pilot, looks_same
+        yield ui.app, ui.pilot, looks_same
 
 
 def picture(app: Console) -> str:

@@ -22,7 +22,13 @@ from midwatch_monitor.records import (
     Record,
     Severity,
 )
-from midwatch_stage.factories import (
+from midwatch_supervisor.tui.bell import Bell, call_text, escape, notifier, notify_desktop
+from midwatch_supervisor.tui.log_capture import LogCapture
+from midwatch_supervisor.tui.screens.banner import Trouble, banner_text, failed_parts, journal_still
+from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, waiting_attempt
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_tests.factories import (
     AT,
     alert,
     attempt,
@@ -33,13 +39,7 @@ from midwatch_stage.factories import (
     task,
     transition,
 )
-from midwatch_stage.rows import row
-from midwatch_supervisor.tui.bell import Bell, call_text, escape, notifier, notify_desktop
-from midwatch_supervisor.tui.log_capture import LogCapture
-from midwatch_supervisor.tui.screens.banner import Trouble, banner_text, failed_parts, journal_still
-from midwatch_supervisor.tui.state.attention import AttentionQueue, QueueItem, waiting_attempt
-from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.state.row import Need, Row
+from midwatch_tests.rows import row
 
 LATER = AT + timedelta(minutes=3)
 

@@ -12,19 +12,6 @@ from textual.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from midwatch_monitor.records import AlertState, Checkpoint, Health, Outcome, Record, Severity
-from midwatch_stage.factories import (
-    AT,
-    after,
-    alert,
-    attempt,
-    delivery,
-    entries,
-    intervention,
-    message,
-    reflecting,
-    task,
-)
-from midwatch_stage.rows import row
 from midwatch_supervisor.present.text_line import Tone
 from midwatch_supervisor.tui.keys import THEME_NAMES
 from midwatch_supervisor.tui.screens.attempt_tabs import diff_lines, diff_tone, flat
@@ -43,6 +30,19 @@ from midwatch_supervisor.tui.widgets.palette import (
     tone_ink,
 )
 from midwatch_supervisor.tui.widgets.table import Column, draw, fit_columns, fit_text, holds
+from midwatch_tests.factories import (
+    AT,
+    after,
+    alert,
+    attempt,
+    delivery,
+    entries,
+    intervention,
+    message,
+    reflecting,
+    task,
+)
+from midwatch_tests.rows import row
 
 COLOURS = palette({"foreground": "#ffffff", "background": "#000000", "primary": "#0000aa"})
 

@@ -23,17 +23,6 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.factories import (
-    alert,
-    change,
-    delivery,
-    ended,
-    intervention,
-    outcome,
-    task,
-    transition,
-)
-from midwatch_stage.rows import row
 from midwatch_supervisor.operator.tasks import alerts_answered, is_held
 from midwatch_supervisor.tui.keys import ACTS, EVERYWHERE, LIST
 from midwatch_supervisor.tui.operator_command import (
@@ -47,6 +36,17 @@ from midwatch_supervisor.tui.operator_command import (
 )
 from midwatch_supervisor.tui.operator_command import OperatorCommand as Command
 from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.factories import (
+    alert,
+    change,
+    delivery,
+    ended,
+    intervention,
+    outcome,
+    task,
+    transition,
+)
+from midwatch_tests.rows import row
 
 ALERT = alert("cycle")
 HELD = intervention(

@@ -19,7 +19,6 @@ from midwatch_monitor.records import (
     Study,
     StudyState,
 )
-from midwatch_stage.factories import AT, after, ended, entry, known_fact, known_lesson
 from midwatch_supervisor.operator.actions import LearningMark as Mark
 from midwatch_supervisor.operator.actions import refusal
 from midwatch_supervisor.present.known_text import Known, fact_standing, lesson_detail, version_diff
@@ -28,6 +27,7 @@ from midwatch_supervisor.tui.learned.lists import question, rating_in
 from midwatch_supervisor.tui.learned.statistics import EMPTY, statistics_text
 from midwatch_supervisor.tui.state.learning import HISTORY, LearningCounts, LearningView
 from midwatch_supervisor.tui.widgets.palette import palette
+from midwatch_tests.factories import AT, after, ended, entry, known_fact, known_lesson
 
 COLOURS = palette({})
 LESSON = known_lesson(text="Too early.")

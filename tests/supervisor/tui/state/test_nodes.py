@@ -22,9 +22,6 @@ from midwatch_monitor.records import (
     Task,
     TaskTransition,
 )
-from midwatch_stage.factories import AT, alert, attempt, entry, run, task_transition, transition
-from midwatch_stage.nodes import node
-from midwatch_stage.rows import Fleet
 from midwatch_supervisor.present.assignment import Assignment
 from midwatch_supervisor.present.record_text import line
 from midwatch_supervisor.tui.bell import Bell
@@ -41,6 +38,9 @@ from midwatch_supervisor.tui.state.attention import AttentionQueue
 from midwatch_supervisor.tui.state.board import FleetBoard
 from midwatch_supervisor.tui.state.node_list import NodeList, node_word
 from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.factories import AT, alert, attempt, entry, run, task_transition, transition
+from midwatch_tests.nodes import node
+from midwatch_tests.rows import Fleet
 
 NORTH = node("north", slots=2, busy=1)
 SOUTH = replace(NORTH, name="south")

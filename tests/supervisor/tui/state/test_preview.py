@@ -20,7 +20,11 @@ from midwatch_monitor.records import (
     Resolution,
     Severity,
 )
-from midwatch_stage.factories import (
+from midwatch_supervisor.present.text_line import Tone
+from midwatch_supervisor.present.waiting import Wait
+from midwatch_supervisor.tui.screens.preview import Preview, why
+from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.factories import (
     AT,
     alert,
     away,
@@ -32,11 +36,7 @@ from midwatch_stage.factories import (
     task,
     transition,
 )
-from midwatch_stage.rows import row
-from midwatch_supervisor.present.text_line import Tone
-from midwatch_supervisor.present.waiting import Wait
-from midwatch_supervisor.tui.screens.preview import Preview, why
-from midwatch_supervisor.tui.state.row import Row
+from midwatch_tests.rows import row
 
 KEYS = {"approve": "a", "modify": "m", "reject": "r", "guide": "i", "pause": "p"}
 WORKING = transition()

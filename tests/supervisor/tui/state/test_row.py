@@ -24,7 +24,19 @@ from midwatch_monitor.records import (
     Severity,
     Terms,
 )
-from midwatch_stage.factories import (
+from midwatch_supervisor.tui.bell import Bell
+from midwatch_supervisor.tui.screens.fleet import columns
+from midwatch_supervisor.tui.state.attention import (
+    AttentionQueue,
+    QueueItem,
+    collapse,
+    next_of,
+    waiting_attempt,
+)
+from midwatch_supervisor.tui.state.board import FleetBoard
+from midwatch_supervisor.tui.state.row import KEPT, CheckpointHistory, Need, Row, Trend, trend
+from midwatch_supervisor.tui.widgets.table import holds
+from midwatch_tests.factories import (
     AT,
     after,
     alert,
@@ -40,19 +52,7 @@ from midwatch_stage.factories import (
     task,
     transition,
 )
-from midwatch_stage.rows import Fleet, row
-from midwatch_supervisor.tui.bell import Bell
-from midwatch_supervisor.tui.screens.fleet import columns
-from midwatch_supervisor.tui.state.attention import (
-    AttentionQueue,
-    QueueItem,
-    collapse,
-    next_of,
-    waiting_attempt,
-)
-from midwatch_supervisor.tui.state.board import FleetBoard
-from midwatch_supervisor.tui.state.row import KEPT, CheckpointHistory, Need, Row, Trend, trend
-from midwatch_supervisor.tui.widgets.table import holds
+from midwatch_tests.rows import Fleet, row
 
 HELD = intervention(Action.RESTART, needs_approval=True)
 WORKING = transition()

@@ -18,7 +18,20 @@ from midwatch_monitor.records import (
     Meter,
     Severity,
 )
-from midwatch_stage.factories import (
+from midwatch_supervisor.tui.screens.overview import fleet_lines
+from midwatch_supervisor.tui.screens.title import title_cells
+from midwatch_supervisor.tui.state.row import Need
+from midwatch_supervisor.tui.state.row_order import (
+    FEW_DONE,
+    GROUPINGS,
+    SORTS,
+    Grouping,
+    Order,
+    Sort,
+    folds_done,
+    may_resort,
+)
+from midwatch_tests.factories import (
     AT,
     after,
     alert,
@@ -34,20 +47,7 @@ from midwatch_stage.factories import (
     task_transition,
     transition,
 )
-from midwatch_stage.rows import Fleet
-from midwatch_supervisor.tui.screens.overview import fleet_lines
-from midwatch_supervisor.tui.screens.title import title_cells
-from midwatch_supervisor.tui.state.row import Need
-from midwatch_supervisor.tui.state.row_order import (
-    FEW_DONE,
-    GROUPINGS,
-    SORTS,
-    Grouping,
-    Order,
-    Sort,
-    folds_done,
-    may_resort,
-)
+from midwatch_tests.rows import Fleet
 
 WORKING = transition()
 DONE = transition(Lifecycle.COMPLETED)

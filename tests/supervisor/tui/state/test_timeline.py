@@ -30,7 +30,15 @@ from midwatch_monitor.records import (
     Terms,
 )
 from midwatch_monitor.rules.identity import HELD_BACK
-from midwatch_stage.factories import (
+from midwatch_supervisor.present.learning_text import GivenLearning
+from midwatch_supervisor.tui.state.attempt_timeline import (
+    KEPT,
+    KINDS,
+    AttemptTimeline,
+    Point,
+    intervention_detail,
+)
+from midwatch_tests.factories import (
     AT,
     acceptance,
     after,
@@ -49,14 +57,6 @@ from midwatch_stage.factories import (
     task,
     task_transition,
     transition,
-)
-from midwatch_supervisor.present.learning_text import GivenLearning
-from midwatch_supervisor.tui.state.attempt_timeline import (
-    KEPT,
-    KINDS,
-    AttemptTimeline,
-    Point,
-    intervention_detail,
 )
 
 STEP = editing(1, "a.py")
