@@ -183,7 +183,7 @@ class _AttemptTexts:
 def record_line(record: Record, plan_steps: int = 0) -> str:
     """Return a record's text after its kind; `plan_steps` as for `line`."""
     told = line(record, plan_steps=plan_steps)
-    return f"{told.what}: {told.text}"
+    return f"{told.what}{because(told.text)}"
 
 
 async def shown_records(journal: Journal, found: FoundTask) -> AsyncIterator[ShownRecord]:

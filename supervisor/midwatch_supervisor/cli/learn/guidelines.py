@@ -134,7 +134,7 @@ async def diff(
         write_json(_change_fields(versions.live, known, changes))
         return
     write_diff(changes or "it is the same text as the one in force")
-    if known.state is GuidelinesState.PROPOSED and _is_outdated(known, versions.live):
+    if _is_outdated(known, versions.live):
         write_line(_OUTDATED)
 
 
@@ -157,8 +157,9 @@ _OUTDATED = "It is based on a version that is no longer in force."
 
 
 def _is_outdated(known: KnownGuidelines, live: KnownGuidelines | None) -> bool:
-    """Whether a proposal is based on a version that is no longer in force."""
-    return known.guidelines.base != (live.id if live else None)
+    """Whether a version is a proposal based on one that is no longer in force."""
+    base = live.id if live else None
+    return known.state is GuidelinesState.PROPOSED and known.guidelines.base != base
 
 
 def _none_in_force(versions: _Versions) -> str:
