@@ -51,7 +51,7 @@ def run(command: str, folder: Path) -> tuple[int, str]:
     return done.returncode, re.sub(r"in \d+\.\d+s", "in a moment", done.stdout + done.stderr)
 
 
-def accepted(task: TaskSpec, folder: Path) -> list[bool]:
+def check_results(task: TaskSpec, folder: Path) -> list[bool]:
     return [
         (folder / check.file).read_text() != ""
         if isinstance(check, FileCheck)
@@ -60,7 +60,7 @@ def accepted(task: TaskSpec, folder: Path) -> list[bool]:
     ]
 
 
-def given(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[tuple[int, Turn]]:
+def turns_of(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[tuple[int, Turn]]:
     """Each turn of some phases once, with guidance between the phases."""
     lines: list[ModelMessage] = [ModelRequest.user_text_prompt(opening)]
     for index, phase in enumerate(phases):
@@ -74,16 +74,16 @@ def given(script: Script, phases: tuple[Phase, ...], opening: str) -> Iterator[t
         )
 
 
-def played(key: str, folder: Path, *, again: bool = False, taught: str = "") -> list[Act]:
+def play_attempt(key: str, folder: Path, *, again: bool = False, taught: str = "") -> list[Act]:
     """Play an attempt of a task's worker against a folder; what one would observe of it."""
     script = script_for(Role.WORKER, key)
     phases = script.again if again else script.taught if taught else script.phases
     told = f"{opening(again=again)}{taught}"
     acts: list[Act] = []
-    for request, (phase, turn) in enumerate(given(script, phases, told), start=1):
+    for request, (phase, turn) in enumerate(turns_of(script, phases, told), start=1):
         for call in turn.calls:
             number = len(acts) + 1
-            step = replace(observed(call, folder), number=number, request=request, args=call.args)
+            step = replace(run_tool(call, folder), number=number, request=request, args=call.args)
             acts.append((phase, step))
     return acts
 
@@ -92,7 +92,7 @@ def opening(*, again: bool) -> str:
     return f"Make it work.\nThis is attempt {2 if again else 1} of this task.\n"
 
 
-def observed(call: Call, folder: Path) -> Step:
+def run_tool(call: Call, folder: Path) -> Step:
     """Do what a coder's tool would do."""
     args: dict[str, Any] = json.loads(call.args)
     if call.tool == "reflect":
@@ -102,7 +102,7 @@ def observed(call: Call, folder: Path) -> Step:
         code, output = run(args["command"], folder)
         return replace(step, ok=code == 0, exit_code=code, output=output)
     if call.tool in {"write_file", "edit_file"}:
-        return replace(step, edits=(edited(folder / args["path"], args),))
+        return replace(step, edits=(apply_edit(folder / args["path"], args),))
     assert call.tool not in {"read_file", "list_files"} or (folder / args["path"]).exists()
     return step
 
@@ -116,7 +116,7 @@ def checkpoint(args: dict[str, Any]) -> Checkpoint:
     )
 
 
-def edited(file: Path, args: dict[str, Any]) -> Edit:
+def apply_edit(file: Path, args: dict[str, Any]) -> Edit:
     text = file.read_text()
     if "content" in args:
         text = args["content"]
@@ -150,16 +150,16 @@ def alarms(acts: list[Act]) -> tuple[list[set[str]], bool]:
 
 @pytest.mark.parametrize("key", CODING)
 def test_an_attempt_that_a_person_asked_for_is_accepted(key: str, task_file: Path) -> None:
-    assert not any(accepted(tasks(task_file)[key], task_file.parent))
-    played(key, task_file.parent, again=True)
-    assert all(accepted(tasks(task_file)[key], task_file.parent))
+    assert not any(check_results(tasks(task_file)[key], task_file.parent))
+    play_attempt(key, task_file.parent, again=True)
+    assert all(check_results(tasks(task_file)[key], task_file.parent))
 
 
 def test_after_a_replan_the_stall_comes_back_and_a_second_attempt_repairs_what_was_left(
     task_file: Path,
 ) -> None:
     task, folder = tasks(task_file)["delivery"], task_file.parent
-    acts = played("delivery", folder)
+    acts = play_attempt("delivery", folder)
     first, second = ([(0, step) for phase, step in acts if phase == at] for at in (0, 1))
     both = {"declining_confidence", "stalled_progress"}
     assert alarms(first) == ([both | {"redundant_steps", "fruitless_steps"}], True)
@@ -167,11 +167,11 @@ def test_after_a_replan_the_stall_comes_back_and_a_second_attempt_repairs_what_w
     # plan is judged by itself.
     assert alarms(second[:7]) == ([both], True)
     assert alarms(second) == ([both | {"low_confidence"}], True)
-    assert not any(accepted(task, folder))
-    acts = played("delivery", folder, again=True)
+    assert not any(check_results(task, folder))
+    acts = play_attempt("delivery", folder, again=True)
     assert [code for code, _ in commands(acts, 0)] == [1, 0, 0]
     assert alarms(acts) == ([set()], False)
-    assert all(accepted(task, folder))
+    assert all(check_results(task, folder))
 
 
 @pytest.mark.parametrize("key", ["totals", "delivery", "shipping", "labels"])
@@ -179,9 +179,9 @@ def test_a_worker_that_heeds_a_lesson_is_accepted_without_an_alarm(
     key: str, task_file: Path
 ) -> None:
     lesson = f"1. (task {key}, rejected by a person; wrong_result) Do it in another way."
-    acts = played(key, task_file.parent, taught=lesson)
+    acts = play_attempt(key, task_file.parent, taught=lesson)
     assert alarms(acts) == ([set()], False)
-    assert all(accepted(tasks(task_file)[key], task_file.parent))
+    assert all(check_results(tasks(task_file)[key], task_file.parent))
 
 
 async def test_the_clerk_writes_its_report_with_its_own_tools(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ async def test_the_clerk_writes_its_report_with_its_own_tools(tmp_path: Path) ->
     result = await agent.run("Report.", workspace=LocalWorkspaceBackend(tmp_path))
     assert result.output == "The report for the warehouse is in report.txt."
     task = tasks(make_project(tmp_path / "demo"))["report"]
-    assert accepted(task, tmp_path) == [True, True]
+    assert check_results(task, tmp_path) == [True, True]
 
 
 def reflect(progress_percent: int, confidence: int, decision: str, notes: str) -> str:

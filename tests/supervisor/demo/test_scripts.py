@@ -104,7 +104,7 @@ class Bare(AttemptEvidence):
         raise WorkspaceError("there is none")
 
 
-async def decided(key: str, *rejected: Action, escalations: int = 0) -> DecisionResult:
+async def make_decision(key: str, *rejected: Action, escalations: int = 0) -> DecisionResult:
     context = DecisionContext(
         attempt=1,
         steps=STEPS,
@@ -136,12 +136,12 @@ async def decided(key: str, *rejected: Action, escalations: int = 0) -> Decision
 async def test_it_proposes_something_else_than_what_was_turned_down(
     key: str, rejected: tuple[Action, ...], action: Action
 ) -> None:
-    found = await decided(key, *rejected)
+    found = await make_decision(key, *rejected)
     assert (found.fault, found.decision.by) == (None, Actor.SUPERVISOR)
     assert found.decision.action is action
 
 
 async def test_where_its_answer_is_not_allowed_any_more_a_person_is_asked() -> None:
-    found = await decided("delivery", escalations=PolicySettings().max_escalations)
+    found = await make_decision("delivery", escalations=PolicySettings().max_escalations)
     assert (found.fault, found.decision.by) == (None, Actor.SUPERVISOR)
     assert found.decision.action is Action.ASK_OPERATOR

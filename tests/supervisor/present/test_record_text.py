@@ -80,7 +80,7 @@ def held_back(reason: str) -> r.Step:
 
 
 def samples() -> Iterator[tuple[r.Record, r.Intervention | None, GivenLearning]]:
-    for record in (*works(), *accounts(), *judged(), *learned()):
+    for record in (*works(), *accounts(), *judgement_records(), *learning_records()):
         yield record, None, NOTHING
     yield make.transition(r.Lifecycle.INPUT_REQUIRED), PAUSE, NOTHING
     yield PROPOSAL, GRANT, NOTHING
@@ -182,7 +182,7 @@ def accounts() -> Iterator[r.Record]:
     yield r.Spending(role="reviewer", model="")
 
 
-def judged() -> Iterator[r.Record]:
+def judgement_records() -> Iterator[r.Record]:
     yield make.alert("cycle", r.Severity.CRITICAL, subject="a.py", evidence=(1, 3), step=3)
     yield make.alert("cycle", r.Severity.NOTICE, r.AlertState.PENDING, evidence=(1,))
     for resolution in r.Resolution:
@@ -213,7 +213,7 @@ def judged() -> Iterator[r.Record]:
     yield r.Notified(target="phone", keys=("alert:7", "waiting:1:answer:9"))
 
 
-def learned() -> Iterator[r.Record]:
+def learning_records() -> Iterator[r.Record]:
     yield make.feedback(author="ada", comment="good")
     yield make.feedback(
         accepted=False, origin=r.Origin.IMPLIED, sign=r.VerdictBasis.EDITED, diff="-a\n+b"
@@ -240,7 +240,7 @@ def learned() -> Iterator[r.Record]:
     yield r.Trial(guidelines=4, reason="no gain")
 
 
-def rendered() -> str:
+def samples_text() -> str:
     blocks: list[str] = []
     for record, about, given in samples():
         told = line(record, about, given)
@@ -260,7 +260,7 @@ def json_lines() -> str:
     return "".join(f"{json.dumps(each, ensure_ascii=False)}\n" for each in found if each)
 
 
-@pytest.mark.parametrize(("file", "told"), [(TEXTS, rendered), (LINES, json_lines)])
+@pytest.mark.parametrize(("file", "told"), [(TEXTS, samples_text), (LINES, json_lines)])
 def test_each_record_is_told_as_the_golden_file_says(file: Path, told: Callable[[], str]) -> None:
     if os.environ.get("MIDWATCH_UPDATE"):
         file.write_text(told(), encoding="utf-8")

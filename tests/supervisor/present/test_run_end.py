@@ -158,7 +158,7 @@ def progress_lines(records: list[r.Record], zone: tzinfo = UTC) -> Iterator[str]
         yield text or f"({type(record).__name__})"
 
 
-def rendered() -> str:
+def golden_text() -> str:
     blocks = [(name, run_end(results, width=80)) for name, results in ends()]
     blocks += [(name, progress_lines(records)) for name, records in PROGRESS.items()]
     texts = ((name, "\n".join(lines).strip("\n")) for name, lines in blocks)
@@ -167,8 +167,8 @@ def rendered() -> str:
 
 def test_each_end_and_each_progress_is_told_as_the_golden_file_says() -> None:
     if os.environ.get("MIDWATCH_UPDATE"):
-        TEXTS.write_text(rendered(), encoding="utf-8")
-    assert rendered() == TEXTS.read_text(encoding="utf-8")
+        TEXTS.write_text(golden_text(), encoding="utf-8")
+    assert golden_text() == TEXTS.read_text(encoding="utf-8")
 
 
 def test_commands_name_the_journal_that_was_named() -> None:

@@ -38,7 +38,7 @@ Capture = pytest.CaptureFixture[str]
 Write = Callable[..., Awaitable[int]]
 
 
-def cut(folder: Path, entries: int) -> Path:
+def journal_after(folder: Path, entries: int) -> Path:
     """The journal of a demo as it was after so many entries."""
     file = folder / "journal.db"
     with sqlite3.connect(file) as connection:
@@ -52,7 +52,7 @@ def cut(folder: Path, entries: int) -> Path:
 def test_every_reader_says_the_same_of_an_attempt_at_any_moment(
     entries: int, tmp_path: Path, capsys: Capture
 ) -> None:
-    file = cut(tmp_path, entries)
+    file = journal_after(tmp_path, entries)
     place = ("--journal", str(file))
     said = [each for each in said_in_lines(capsys, "status", *place) if each["attempt"]]
     assert said

@@ -173,7 +173,7 @@ async def watching(*words: str) -> tuple[Process, Callable[[str], Awaitable[str]
     return process, until
 
 
-async def stopped(process: Process) -> int | None:
+async def stop_process(process: Process) -> int | None:
     process.send_signal(signal.SIGTERM)
     await process.communicate()
     return process.returncode
@@ -208,7 +208,7 @@ async def test_it_says_whom_one_can_guide_and_watches_until_it_is_told_to_stop(
         for each in loop(CLAUDE, 1, first=7):
             file.write(json.dumps(each) + "\n")
     await until("step 7,")
-    assert await stopped(process) == 0
+    assert await stop_process(process) == 0
 
 
 @pytest.mark.usefixtures("home", "named_by_the_environment")
@@ -250,7 +250,7 @@ async def test_agents_that_send_spans_are_watched_beside_another_attach() -> Non
         await asyncio.to_thread(_send, url)
         await until("repeated_call")
     finally:
-        codes = [await stopped(each) for each in (files, taking)]
+        codes = [await stop_process(each) for each in (files, taking)]
     assert codes[1] == 0
 
 

@@ -45,7 +45,7 @@ async def over(journal: Journal, attempt: Attempt, *records: Record) -> None:
 
 
 @pytest.fixture
-async def moved(journal: Journal, tmp_path: Path) -> Path:
+async def moved_workspace(journal: Journal, tmp_path: Path) -> Path:
     """The folder of an attempt outside git on `west`, which took it over from `east`."""
     east, west = (tmp_path / "nodes" / node / "work" / "r1" / "fix-1" for node in ("east", "west"))
     for folder, text in ((east, "old"), (west, "new")):
@@ -58,11 +58,11 @@ async def moved(journal: Journal, tmp_path: Path) -> Path:
 
 
 async def test_of_an_attempt_that_moved_the_work_of_its_last_node_is_printed_or_that_named(
-    moved: Path, capsys: Capture
+    moved_workspace: Path, capsys: Capture
 ) -> None:
     out = await printed(capsys, "diff", "fix")
     assert ("+new" in out, "old" in out) == (True, False)
-    shutil.rmtree(moved)
+    shutil.rmtree(moved_workspace)
     said = "the workspace of fix is not on this machine: west had it last\n"
     for command in ("diff", "merge"):
         assert await refused(capsys, command, "fix") == said
@@ -124,7 +124,7 @@ async def test_git_apply_makes_the_same_files_of_what_is_printed(
 
 
 @pytest.fixture
-async def copied(journal: Journal, tmp_path: Path) -> Path:
+async def copied_workspace(journal: Journal, tmp_path: Path) -> Path:
     """The workspace of an attempt outside git, which began with files of a folder `source`."""
     (source := tmp_path / "source").mkdir()
     (source / "a.py").write_text("a = 1\n")
@@ -139,22 +139,22 @@ async def copied(journal: Journal, tmp_path: Path) -> Path:
 
 
 async def test_outside_git_git_apply_makes_the_same_files_of_what_is_printed(
-    copied: Path, tmp_path: Path, capsys: Capture
+    copied_workspace: Path, tmp_path: Path, capsys: Capture
 ) -> None:
-    change(copied)
-    (copied / os.fsdecode(b"caf\xe9")).write_text("coffee\n")
-    (copied / "b.bin").write_bytes(b"\0\1")
-    (copied / "form.txt").write_text("one\ftwo\nfour")
-    (copied / "tool").chmod(0o755)
-    (copied / "was a link").unlink()
-    (copied / "was a link").write_text("a file\n")
+    change(copied_workspace)
+    (copied_workspace / os.fsdecode(b"caf\xe9")).write_text("coffee\n")
+    (copied_workspace / "b.bin").write_bytes(b"\0\1")
+    (copied_workspace / "form.txt").write_text("one\ftwo\nfour")
+    (copied_workspace / "tool").chmod(0o755)
+    (copied_workspace / "was a link").unlink()
+    (copied_workspace / "was a link").write_text("a file\n")
     assert await midwatch("diff", "fix") == 0
     out, err = capsys.readouterr()
     assert "\nonly named (binary or too large): b.bin; " in err
-    (copied / "b.bin").unlink()
+    (copied_workspace / "b.bin").unlink()
     (patch := tmp_path / "patch").write_bytes(out.replace("\\x0c", "\f").encode())
     await git(tmp_path / "source", "apply", "--exclude=b.bin", str(patch))
-    assert content(tmp_path / "source") == content(copied)
+    assert content(tmp_path / "source") == content(copied_workspace)
 
 
 async def test_what_git_apply_would_not_take_as_it_is_is_said(

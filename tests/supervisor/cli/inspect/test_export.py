@@ -47,13 +47,13 @@ def _in_a_folder_of_its_own(  # pyright: ignore[reportUnusedFunction]
     monkeypatch.setenv("MIDWATCH_JOURNAL", str(journal_file))
 
 
-async def told(journal: Journal) -> list[r.Event]:
+async def events_for_rules(journal: Journal) -> list[r.Event]:
     """What the rules were told of the first attempt."""
     records = await records_of(journal, object, 1)
     return [each for each in records if isinstance(each, r.Step | r.Change)]
 
 
-async def fired(journal: Journal, **traces: int) -> list[Fired]:
+async def live_alerts(journal: Journal, **traces: int) -> list[Fired]:
     """The alerts as they fired or rose live, by the name of the trace."""
     return [
         (name, a.key.rule, a.key.subject, a.severity.value, a.step)
@@ -63,7 +63,7 @@ async def fired(journal: Journal, **traces: int) -> list[Fired]:
     ]
 
 
-def replayed(settings: Settings = SETTINGS) -> list[Fired]:
+def replayed_alerts(settings: Settings = SETTINGS) -> list[Fired]:
     """The same of the trace that was exported."""
     lines = replay(Path("run.jsonl"), settings, worker="coder")
     return [
@@ -83,10 +83,10 @@ async def replayed_by_command(capsys: Capture, *argv: str) -> list[Fired]:
 async def prove_the_round_trip(journal: Journal, rules: set[str]) -> None:
     """The only attempt, exported and replayed, is what it was; these rules at least fired."""
     assert await midwatch("export", "1", "--output", "run.jsonl") == 0
-    live = await fired(journal, run=1)
+    live = await live_alerts(journal, run=1)
     assert {rule for _, rule, *_ in live} >= rules
-    assert replayed() == live
-    assert list(open_trace(Path("run.jsonl"))) == await told(journal)
+    assert replayed_alerts() == live
+    assert list(open_trace(Path("run.jsonl"))) == await events_for_rules(journal)
 
 
 def act(output: str = "ü\u2028\0") -> r.Step:
@@ -146,10 +146,10 @@ async def test_the_interval_that_a_trace_names_wins_over_the_configured_one(
 ) -> None:
     changes = working_transition(), r.Change(reflect=True, reflect_every=1)
     await (await claim()).record(*changes, *[act()] * 6)
-    live = await fired(journal, run=1)
+    live = await live_alerts(journal, run=1)
     assert "missed_checkpoint" in {rule for _, rule, *_ in live}
     await midwatch("export", "1", "--output", "run.jsonl")
-    assert replayed(Settings(reflect=ReflectSettings(remind_every=0))) == live
+    assert replayed_alerts(Settings(reflect=ReflectSettings(remind_every=0))) == live
 
 
 @pytest.mark.parametrize("words", [[], ["--output", "-"], ["--output=-"]])
@@ -178,7 +178,7 @@ async def test_a_long_attempt_is_written_whole_but_for_a_row_that_cannot_be_read
     await (await claim()).record(*[act()] * 300)
     export = ("export", "fix#1", "--output", "run.jsonl")
     assert await printed(capsys, *export) == "wrote run.jsonl: 300 steps\n"
-    assert list(open_trace(Path("run.jsonl"))) == await told(journal)
+    assert list(open_trace(Path("run.jsonl"))) == await events_for_rules(journal)
     with sqlite3.connect(journal_file) as raw:
         raw.execute("update entry set body = '{}' where id = (select max(id) from entry)")
     raw.close()
@@ -298,7 +298,7 @@ async def test_what_only_time_shows_is_shown_by_the_trace_too(
         await live.monitor.look()
     await recorder.end(make.ended(r.Ending.STUCK))
     await live.monitor.look()
-    shown = sorted(await fired(journal, run=1))
+    shown = sorted(await live_alerts(journal, run=1))
     assert sorted((step, subject) for *_, subject, _, step in shown) == [
         (1, ""),
         (5, ""),
@@ -334,7 +334,7 @@ async def test_attempts_that_were_in_conflict_are_so_when_replayed_together(
         live.minute += 1
         await recorder.end(make.ended())
         await live.monitor.look()
-    shown = sorted(await fired(journal, **{"t1-1": 2, "t2-1": 3}))
+    shown = sorted(await live_alerts(journal, **{"t1-1": 2, "t2-1": 3}))
     assert shown == [
         ("t1-1", "workspace_conflict", "a", "warning", 1),
         ("t1-1", "workspace_conflict", "b", "notice", 2),

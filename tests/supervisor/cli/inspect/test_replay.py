@@ -64,7 +64,7 @@ def conversation(folder: Path, calls: int) -> None:
             (folder / f"event-{number:05}-{number:04x}.json").write_text(text)
 
 
-def replayed(capsys: Capture, *argv: str) -> list[str]:
+def replay_lines(capsys: Capture, *argv: str) -> list[str]:
     assert main(["replay", *argv, "--config", SEED]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -178,7 +178,7 @@ def test_the_worst_comes_first_and_calm_sessions_are_counted(capsys: Capture) ->
     session("runs/low.jsonl", 80, 20)
     session("runs/stuck.jsonl", 80, 20, decision="escalate", notes="no way on")
     Path("runs/notes.md").write_text("no trace")
-    lines = replayed(capsys, "runs")
+    lines = replay_lines(capsys, "runs")
     assert lines[0].split()[:4] == ["session", "steps", "alarms", "first"]
     assert lines[1].split()[:5] == ["stuck", "2", "2", "2", "explicit_escalation:"]
     assert lines[2] == "  runs/stuck.jsonl:2"
@@ -191,9 +191,9 @@ def test_the_worst_comes_first_and_calm_sessions_are_counted(capsys: Capture) ->
 
 def test_of_calm_sessions_there_is_one_line(capsys: Capture) -> None:
     session("runs/a.jsonl")
-    assert replayed(capsys, "runs") == ["1 session, 2 steps, none with an alarm"]
+    assert replay_lines(capsys, "runs") == ["1 session, 2 steps, none with an alarm"]
     Path("none").mkdir()
-    assert replayed(capsys, "none") == ["0 sessions, 0 steps, none with an alarm"]
+    assert replay_lines(capsys, "none") == ["0 sessions, 0 steps, none with an alarm"]
 
 
 @pytest.mark.parametrize("columns", [60, 120, 200])
@@ -202,7 +202,7 @@ def test_rows_fit_the_terminal_which_shows_the_place_beside_them_if_it_is_wide(
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     session("runs/django__a-long-name-that-nobody-would-read-of-this-table-13344.jsonl", 80, 20)
-    head, row, *_ = replayed(capsys, "runs")
+    head, row, *_ = replay_lines(capsys, "runs")
     assert len(row) <= columns
     assert row.startswith("django")
     assert "13344  " in row
@@ -213,17 +213,17 @@ def test_rows_fit_the_terminal_which_shows_the_place_beside_them_if_it_is_wide(
 @pytest.mark.parametrize("name", ["-home-me-shop/a b.jsonl", "it's.jsonl", "a:3.jsonl"])
 def test_where_it_was_can_be_replayed_next(capsys: Capture, name: str) -> None:
     session(name, 80, 20)
-    (where,) = shlex.split(replayed(capsys, ".")[2])
-    details = replayed(capsys, where)
+    (where,) = shlex.split(replay_lines(capsys, ".")[2])
+    details = replay_lines(capsys, where)
     assert len(details) == 2
     assert f"{Path(name)}: step 2: warning low_confidence: " in details[0]
     assert details[1] == f"{Path(name)}: 2 steps, 1 alert, first alarm at step 2"
-    assert replayed(capsys, where.rpartition(":")[0]) == details
+    assert replay_lines(capsys, where.rpartition(":")[0]) == details
 
 
 def test_a_file_whose_name_ends_like_a_step_is_itself(capsys: Capture) -> None:
     session("a.jsonl")
-    assert len(replayed(capsys, session("a.jsonl:2", 80, 20))) == 2
+    assert len(replay_lines(capsys, session("a.jsonl:2", 80, 20))) == 2
 
 
 def test_a_conversation_with_a_file_for_each_event_is_one_session(capsys: Capture) -> None:
@@ -245,7 +245,7 @@ def test_a_conversation_with_a_file_for_each_event_is_one_session(capsys: Captur
 def test_sessions_of_one_name_are_told_apart_by_their_folders(capsys: Capture) -> None:
     for project in ("shop", "bank"):
         session(f"runs/{project}/main.jsonl", 80, 20)
-    names = [line.split()[0] for line in replayed(capsys, "runs")[1:5:2]]
+    names = [line.split()[0] for line in replay_lines(capsys, "runs")[1:5:2]]
     assert names == ["bank/main", "shop/main"]
 
 
@@ -257,7 +257,11 @@ def test_an_alarm_that_rises_is_one_and_one_that_comes_again_is_two(capsys: Capt
     assert main(["replay", "runs"]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[1:3] == ["12", str(len(set(alarms)))]
     session("again.jsonl", 20, 35, 35, 35, 29)
-    assert replayed(capsys, "again.jsonl", session("b.jsonl"))[1].split()[1:4] == ["5", "2", "1"]
+    assert replay_lines(capsys, "again.jsonl", session("b.jsonl"))[1].split()[1:4] == [
+        "5",
+        "2",
+        "1",
+    ]
 
 
 BEGUN: Line = {"kind": "state", "at": AT, "lifecycle": "working"}
@@ -330,7 +334,7 @@ def test_a_line_or_an_entry_without_an_end_is_not_held_in_memory(folder: Path, n
     path = folder / name
     with path.open("w") as file:
         file.writelines(endless(name))
-    done = process("replay", str(path), preexec_fn=_bounded)
+    done = process("replay", str(path), preexec_fn=_limit_memory)
     assert (done.returncode, f"longer than {MAX_LINE} bytes" in done.stderr) == (0, True)
     assert "no alarm" in done.stdout
 
@@ -346,7 +350,7 @@ def endless(name: str) -> Iterator[str]:
     yield end
 
 
-def _bounded() -> None:
+def _limit_memory() -> None:
     """Let a process have less memory than the trace is long."""
     most = 240 * 1024 * 1024
     resource.setrlimit(resource.RLIMIT_DATA, (most, most))

@@ -37,7 +37,7 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture
-async def story(write: Callable[..., Awaitable[int]]) -> None:
+async def recovered_attempt(write: Callable[..., Awaitable[int]]) -> None:
     """An attempt that goes round in a circle, is nudged, recovers, and is done."""
     steps = (step(number, "look", request=number) for number in range(1, 5))
     await write(*steps, alert(step=4, evidence=(2, 3, 4)))
@@ -102,7 +102,7 @@ async def test_an_attempt_counts_by_its_last_claim_of_a_plan_step_and_that_is_sa
 
 
 async def test_on_a_terminal_that_knows_only_ascii_the_bars_are_as_long(
-    capsys: Capture, story: None
+    capsys: Capture, recovered_attempt: None
 ) -> None:
     drawn = [line for line in await read(capsys, "report") if "█" in line]
     environ = {**os.environ, "PYTHONIOENCODING": "ascii"}
@@ -116,7 +116,7 @@ async def test_on_a_terminal_that_knows_only_ascii_the_bars_are_as_long(
 
 
 async def test_the_page_goes_to_stdout_or_to_a_file_that_is_not_overwritten_by_accident(
-    capsys: Capture, story: None, tmp_path: Path
+    capsys: Capture, recovered_attempt: None, tmp_path: Path
 ) -> None:
     assert (await printed(capsys, "report", "--html")).endswith("</html>\n")
     target = tmp_path / "new" / "report.html"
@@ -143,7 +143,12 @@ async def test_the_page_goes_to_stdout_or_to_a_file_that_is_not_overwritten_by_a
     ],
 )
 async def test_a_run_and_a_moment_choose_the_tasks(
-    capsys: Capture, story: None, journal: Journal, at: datetime, argv: list[str], names: list[str]
+    capsys: Capture,
+    recovered_attempt: None,
+    journal: Journal,
+    at: datetime,
+    argv: list[str],
+    names: list[str],
 ) -> None:
     await new_task(journal, "more", at=at + timedelta(days=2))
     found = of_kind(await ask(capsys, "report", *argv), "task")
@@ -151,7 +156,7 @@ async def test_a_run_and_a_moment_choose_the_tasks(
 
 
 async def test_a_task_that_went_on_since_counts_from_its_beginning(
-    capsys: Capture, story: None, journal: Journal, at: datetime
+    capsys: Capture, recovered_attempt: None, journal: Journal, at: datetime
 ) -> None:
     over = draft(task_transition(r.Lifecycle.COMPLETED), at=at + timedelta(days=3), attempt=None)
     await journal.commit(r.Commit(drafts=(over,)))
@@ -189,7 +194,7 @@ async def test_what_cannot_be_meant_is_bad_usage(
     assert (await refused(capsys, "report", *argv)).startswith(error)
 
 
-def accepted(found: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
+def acceptance_counts(found: list[dict[str, Any]]) -> dict[str, tuple[int, int]]:
     """By origin: how many were accepted, of how many."""
     by_origin = of_kind(found, "acceptance")
     return {line["origin"]: (line["accepted"], line["judged"]) for line in by_origin}
@@ -213,4 +218,7 @@ async def test_a_project_a_run_and_a_moment_choose_the_tasks_that_something_is_l
     past.at += timedelta(days=30)
     await past.end(await past.attempt("other"), r.Ending.DONE)
     await past.end(await past.attempt("", task="trial"), r.Ending.STUCK)
-    assert accepted(await ask(capsys, "report", "lessons", *argv))["automatic"] == (good, judged)
+    assert acceptance_counts(await ask(capsys, "report", "lessons", *argv))["automatic"] == (
+        good,
+        judged,
+    )

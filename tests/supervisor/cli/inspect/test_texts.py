@@ -52,7 +52,7 @@ SWITCH = make.decision(
 )
 
 
-async def failed(past: PastAttempts) -> r.Attempt:
+async def make_failed_attempt(past: PastAttempts) -> r.Attempt:
     """An attempt of which all can be told that is done about one that goes wrong."""
     task = TaskSpec(id="totals", goal="Round the\ntotals.", acceptance=("pytest",))
     attempt = await past.attempt(task=assignment().model_copy(update={"task": task}))
@@ -93,7 +93,7 @@ async def failed(past: PastAttempts) -> r.Attempt:
     return attempt
 
 
-async def taught(past: PastAttempts, by: r.Attempt) -> dict[str, int]:
+async def make_learned_records(past: PastAttempts, by: r.Attempt) -> dict[str, int]:
     """What was learned of an attempt; the ids."""
     no = r.Feedback(accepted=False, comment="still rounds down", author="ada", diff="-a\n+b\n")
     verdict = await past.say(by, no)
@@ -142,7 +142,7 @@ async def taught(past: PastAttempts, by: r.Attempt) -> dict[str, int]:
     return ids
 
 
-async def helped(past: PastAttempts, ids: dict[str, int]) -> None:
+async def make_compared_attempts(past: PastAttempts, ids: dict[str, int]) -> None:
     """Attempts that were given a lesson or not, of which one was nudged, and which are done."""
     for task, group in (("chart", r.Group.TREATMENT), ("sums", r.Group.CONTROL)):
         attempt = await past.attempt(task=task)
@@ -195,7 +195,7 @@ async def overconfident(past: PastAttempts) -> None:
         await past.end(attempt, r.Ending.DONE if number // 2 < good else r.Ending.STUCK)
 
 
-async def told(capsys: pytest.CaptureFixture[str], command: str) -> str:
+async def printed_text(capsys: pytest.CaptureFixture[str], command: str) -> str:
     """What a command prints, without what is of this moment and of this machine."""
     out = await printed(capsys, *command.split())
     for part, name in HERE_AND_NOW.items():
@@ -208,12 +208,12 @@ async def test_each_reading_command_prints_what_the_golden_file_says(
     past: PastAttempts, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
-    ids = await taught(past, await failed(past))
-    await helped(past, ids)
+    ids = await make_learned_records(past, await make_failed_attempt(past))
+    await make_compared_attempts(past, ids)
     await at_work(past)
-    blocks = [await told(capsys, f"{each}{json}".format(**ids)) for each, json in BOTH]
+    blocks = [await printed_text(capsys, f"{each}{json}".format(**ids)) for each, json in BOTH]
     await overconfident(past)
-    blocks += [await told(capsys, each) for each in CALIBRATED]
+    blocks += [await printed_text(capsys, each) for each in CALIBRATED]
     found = "\n".join(blocks)
     if os.environ.get("MIDWATCH_UPDATE"):
         TEXTS.write_text(found, encoding="utf-8")

@@ -131,10 +131,10 @@ def test_what_one_task_shows_is_noise_on_the_tasks_that_were_not_chosen_on(
 def test_runs_out_of_budget_are_the_target_where_the_table_names_ten(
     runs: Path, capsys: Capture
 ) -> None:
-    def spent(row: list[str], at: int) -> list[str]:
+    def add_exit_status(row: list[str], at: int) -> list[str]:
         return [*row, "out" if at > 40 else "done" if at else "exit_status"]
 
-    rewrite(runs, spent)
+    rewrite(runs, add_exit_status)
     assert tune("--json", "--spent", "out") == 0
     rows3 = [line for line in objects(capsys) if line.get("threshold") == 3]
     (row,) = [line for line in rows3 if line.get("rule") == "repeated_call"]

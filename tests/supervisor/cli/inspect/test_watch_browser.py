@@ -17,7 +17,7 @@ from midwatch_tests.processes import childless, children
 
 
 @asynccontextmanager
-async def served(journal_file: Path) -> AsyncGenerator[tuple[str, int]]:
+async def serve_console(journal_file: Path) -> AsyncGenerator[tuple[str, int]]:
     """The address that `watch --web` prints, and the number of its process."""
     with socket.create_server(("127.0.0.1", 0)) as unused:
         port = unused.getsockname()[1]
@@ -47,7 +47,10 @@ async def test_in_a_browser_the_stuck_task_is_found_opened_and_searched_by_keys(
     steps = [step(number, output=f"line {number}") for number in range(1, 4)]
     records = [transition(), *steps, stuck]
     await journal.commit(Commit(drafts=drafts(attempt, records)))
-    async with chromium(tmp_path / "profile") as page, served(journal_file) as (address, server):
+    async with (
+        chromium(tmp_path / "profile") as page,
+        serve_console(journal_file) as (address, server),
+    ):
         await page.open(address)
         # The pane below may be drawn before the table is, and names the attempt too.
         await page.until(

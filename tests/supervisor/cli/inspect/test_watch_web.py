@@ -73,7 +73,9 @@ def serve(unused_port: int) -> Serve:
     """Serves consoles of a program in this process."""
 
     @asynccontextmanager
-    async def served(program: str = CALM, limits: Limits | None = None) -> AsyncGenerator[Served]:
+    async def serve_program(
+        program: str = CALM, limits: Limits | None = None
+    ) -> AsyncGenerator[Served]:
         page = Page.at("127.0.0.1", unused_port, TOKEN)
         app = WebServer((sys.executable, "-c", program), page, limits).application()
         runner = web.AppRunner(app, shutdown_timeout=30)
@@ -84,7 +86,7 @@ def serve(unused_port: int) -> Serve:
         finally:
             await runner.cleanup()
 
-    return served
+    return serve_program
 
 
 @pytest.fixture
@@ -113,7 +115,7 @@ async def look(browser: ClientSession, served: Served) -> tuple[ClientWebSocketR
     return window, int(await window.receive_bytes())
 
 
-async def closed(window: ClientWebSocketResponse) -> None:
+async def wait_for_close(window: ClientWebSocketResponse) -> None:
     """Wait for a socket to be closed from the other side; five minutes at most."""
     async with asyncio.timeout(300):
         while (await window.receive()).type is WSMsgType.BINARY:
@@ -222,7 +224,7 @@ async def test_another_window_of_a_browser_takes_its_console_over(
         first, before = await look(browser, served)
         second, now = await look(browser, served)
         await ended(before)
-        await closed(first)
+        await wait_for_close(first)
         os.kill(now, 0)  # it is there
         await second.close()
 
@@ -253,7 +255,7 @@ async def test_the_console_of_a_browser_that_vanished_ends_whatever_is_on_the_wa
     limits = Limits(heartbeat_seconds=3, grace_seconds=0.4)
     async with serve(program, limits) as served:
         await enter(browser, served)
-        async with vanished(browser, served) as process:
+        async with unresponsive_browser(browser, served) as process:
             await ended(process)
 
 
@@ -264,7 +266,7 @@ async def test_a_server_that_ends_waits_for_no_browser(
     async with AsyncExitStack() as browsers, asyncio.timeout(300):
         async with serve(STUCK, limits) as served:
             await enter(browser, served)
-            process = await browsers.enter_async_context(vanished(browser, served))
+            process = await browsers.enter_async_context(unresponsive_browser(browser, served))
         await ended(process)
 
 
@@ -274,11 +276,11 @@ async def test_a_console_that_crashes_closes_its_window(
     async with serve(CRASHED) as served:
         await enter(browser, served)
         window, _ = await look(browser, served)
-        await closed(window)
+        await wait_for_close(window)
 
 
 @asynccontextmanager
-async def vanished(browser: ClientSession, served: Served) -> AsyncGenerator[int]:
+async def unresponsive_browser(browser: ClientSession, served: Served) -> AsyncGenerator[int]:
     """A browser that opened a console, and says, takes and answers nothing; its process."""
     (cookie,) = browser.cookie_jar
     host = served.origin.removeprefix("http://")
@@ -316,7 +318,7 @@ def start(
     """Starts the command in a process."""
     assert attempt.number == 1
 
-    async def started(*words: str, **environ: str) -> Process:
+    async def start_command(*words: str, **environ: str) -> Process:
         return await asyncio.create_subprocess_exec(
             *(*MIDWATCH, "watch", "--web", "--port", str(unused_port)),
             *("--journal", str(journal_file), *words),
@@ -325,10 +327,10 @@ def start(
             env={**os.environ, **environ},
         )
 
-    return started
+    return start_command
 
 
-async def said(server: Process) -> str:
+async def read_line(server: Process) -> str:
     assert server.stdout is not None
     async with asyncio.timeout(300):
         return (await server.stdout.readline()).decode()
@@ -364,7 +366,7 @@ async def test_the_page_of_an_attempt_opens_it_and_no_process_shows_the_token_or
     await journal.add_run(source="later.yaml", settings="{}", at=at)
     server = await start(MIDWATCH_WEB_TOKEN=TOKEN)
     try:
-        line = await said(server)
+        line = await read_line(server)
         origin = line.split()[4].partition("/?")[0]
         assert line == f"The console is at {origin}/?token=… with the token of MIDWATCH_WEB_TOKEN\n"
         served = Served(origin, f"{origin}/?token={TOKEN}")
@@ -402,7 +404,7 @@ async def test_the_console_is_drawn_and_ends_with_its_server_however_that_ends(
 ) -> None:
     server = await start()
     try:
-        line = await said(server)
+        line = await read_line(server)
         found = re.fullmatch(
             r"The console is at (http://127\.0\.0\.1:\d+)(/\?token=\S{40,})\n", line
         )

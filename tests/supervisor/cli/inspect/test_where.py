@@ -84,18 +84,18 @@ async def test_a_task_waits_for_a_node_of_its_own_fleet(capsys: Capture) -> None
 async def test_show_tells_on_which_nodes_an_attempt_was_and_what_is_saved_or_too_large(
     journal: Journal, moving: Attempt, capsys: Capture
 ) -> None:
-    async def told(*records: Record) -> list[str]:
+    async def show_after(*records: Record) -> list[str]:
         await write(journal, moving, AT, *records)
         return await read(capsys, "show", "fix")
 
     saved = "  saved: the work as of step 12, 14 kB in the journal (commit 0123456789ab)"
-    lines = await told(SAVED, Change(node="node-b"), Change(node="node-b"))
+    lines = await show_after(SAVED, Change(node="node-b"), Change(node="node-b"))
     assert "  coder with m on node-a, then node-b, begun in /w" in lines
     assert [each for each in lines if "saved" in each] == [saved]
     large = "  not saved: too large (fleet.max_bundle_mb): the work as of step 13 cannot move"
-    lines = await told(replace(SAVED, step=13, size=0))
+    lines = await show_after(replace(SAVED, step=13, size=0))
     assert [each for each in lines if "saved" in each] == [saved, large]
-    lines = await told(replace(SAVED, step=14))
+    lines = await show_after(replace(SAVED, step=14))
     assert [each for each in lines if "saved" in each] == [saved.replace("12", "14", 1)]
     lines = await ask(capsys, "show", "fix")
     assert {line["type"] for line in lines} == {"task", "attempt"}  # none for programs

@@ -26,7 +26,7 @@ def _named_by_the_environment(journal_file: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture
-def attempted(journal: Journal) -> Attempted:
+def make_attempt(journal: Journal) -> Attempted:
     """A task of the project `p` with one attempt that says these things of itself."""
 
     async def make(*records: r.Record, name: str = "totals", reflector: str = "") -> r.Attempt:
@@ -40,8 +40,10 @@ def attempted(journal: Journal) -> Attempted:
     return make
 
 
-async def test_r2_an_acceptance_is_stored(journal: Journal, attempted: Attempted, cli: Cli) -> None:
-    await attempted(DONE)
+async def test_r2_an_acceptance_is_stored(
+    journal: Journal, make_attempt: Attempted, cli: Cli
+) -> None:
+    await make_attempt(DONE)
     said = await cli.said("feedback", "totals", "accept", "--from", "ada")
     assert said.startswith("accepted totals#1 (")
     assert await records_of(journal, r.Feedback) == [r.Feedback(accepted=True, author="ada")]
@@ -49,8 +51,8 @@ async def test_r2_an_acceptance_is_stored(journal: Journal, attempted: Attempted
 
 
 @pytest.mark.parametrize("name", ["tot", "totals#1", "1"])
-async def test_r9_an_attempt_is_named(journal: Journal, attempted: Attempted, name: str) -> None:
-    await attempted(DONE)
+async def test_r9_an_attempt_is_named(journal: Journal, make_attempt: Attempted, name: str) -> None:
+    await make_attempt(DONE)
     assert await midwatch("feedback", name, "reject", "--comment", COMMENT) == 0
     (verdict,) = await records_of(journal, r.Feedback)
     said = (verdict.accepted, verdict.comment, verdict.sign)
@@ -58,9 +60,9 @@ async def test_r9_an_attempt_is_named(journal: Journal, attempted: Attempted, na
 
 
 async def test_the_verdict_is_on_the_attempt_of_the_run_that_is_named(
-    journal: Journal, attempted: Attempted, cli: Cli
+    journal: Journal, make_attempt: Attempted, cli: Cli
 ) -> None:
-    first, _ = await attempted(DONE), await attempted(DONE)
+    first, _ = await make_attempt(DONE), await make_attempt(DONE)
     assert await midwatch("feedback", "totals", "accept", "--run", "1", "--from", "ada") == 0
     (entry,) = await journal.entries(kinds=(r.Feedback,))
     assert entry.attempt == first.id
@@ -72,9 +74,9 @@ async def test_the_verdict_is_on_the_attempt_of_the_run_that_is_named(
 
 
 async def test_r6_r19_a_rejection_becomes_a_lesson_in_the_same_process_and_the_answer_names_it(
-    journal: Journal, attempted: Attempted, cli: Cli
+    journal: Journal, make_attempt: Attempted, cli: Cli
 ) -> None:
-    attempt = await attempted(DONE)
+    attempt = await make_attempt(DONE)
     answered = await cli.ask(*REJECT)
     (verdict,) = await journal.entries(kinds=(r.Feedback,))
     (lesson,) = await journal.entries(kinds=(r.Lesson,))
@@ -85,9 +87,9 @@ async def test_r6_r19_a_rejection_becomes_a_lesson_in_the_same_process_and_the_a
 
 
 async def test_what_is_rejected_again_after_it_was_accepted_is_learned_again(
-    journal: Journal, attempted: Attempted, cli: Cli
+    journal: Journal, make_attempt: Attempted, cli: Cli
 ) -> None:
-    await attempted(DONE)
+    await make_attempt(DONE)
     for argv in (REJECT, ("feedback", "totals", "accept"), REJECT):
         said = await cli.said(*argv)
     known = {each.id: each for each in await Learned(journal).lessons()}
@@ -102,9 +104,9 @@ async def test_what_is_rejected_again_after_it_was_accepted_is_learned_again(
     "options", [[], *(["--comment", each] for each in (" \n", "\ufeff \u200e"))]
 )
 async def test_r48_a_verdict_needs_no_comment_and_one_of_which_nothing_can_be_seen_is_none(
-    journal: Journal, attempted: Attempted, cli: Cli, options: list[str]
+    journal: Journal, make_attempt: Attempted, cli: Cli, options: list[str]
 ) -> None:
-    await attempted(DONE)
+    await make_attempt(DONE)
     assert "no lesson: " in await cli.said("feedback", "totals", "reject", *options)
     (verdict,) = await records_of(journal, r.Feedback)
     assert (verdict.accepted, verdict.comment) == (False, "")
@@ -112,10 +114,10 @@ async def test_r48_a_verdict_needs_no_comment_and_one_of_which_nothing_can_be_se
 
 
 async def test_c11_the_verdict_is_there_although_the_lesson_fails(
-    journal: Journal, attempted: Attempted, cli: Cli
+    journal: Journal, make_attempt: Attempted, cli: Cli
 ) -> None:
     # A model that cannot be built: there is no such file.
-    await attempted(DONE, reflector="scripted:nowhere.yaml")
+    await make_attempt(DONE, reflector="scripted:nowhere.yaml")
     (answer,) = await cli.ask(*REJECT)
     assert answer["lesson"] is None
     assert answer["reason"].endswith("; the next `run` or `learn` tries again")
@@ -126,9 +128,9 @@ async def test_c11_the_verdict_is_there_although_the_lesson_fails(
 
 
 async def test_c11_lessons_that_are_switched_off_leave_the_verdict(
-    journal: Journal, attempted: Attempted, cli: Cli, tmp_path: Path
+    journal: Journal, make_attempt: Attempted, cli: Cli, tmp_path: Path
 ) -> None:
-    await attempted(DONE)
+    await make_attempt(DONE)
     (file := tmp_path / "off.yaml").write_text("learning: {lessons: {enabled: false}}\n")
     said = await cli.said(*REJECT, "--config", str(file))
     assert said.endswith("no lesson: lessons are switched off\n")
@@ -136,16 +138,16 @@ async def test_c11_lessons_that_are_switched_off_leave_the_verdict(
 
 
 async def test_what_is_open_is_not_judged_and_who_only_watches_cannot_tell_it(
-    attempted: Attempted, cli: Cli
+    make_attempt: Attempted, cli: Cli
 ) -> None:
-    await attempted(transition(), change(acts=()))
+    await make_attempt(transition(), change(acts=()))
     said = "totals#1 is not over (working): wait until it is\n"
     assert await cli.refused("feedback", "totals", "accept") == said
 
 
-async def test_r20_a_list_of_more_than_one_page_is_whole(attempted: Attempted, cli: Cli) -> None:
+async def test_r20_a_list_of_more_than_one_page_is_whole(make_attempt: Attempted, cli: Cli) -> None:
     verdicts = [feedback(accepted=n % 2 == 0, comment=str(n)) for n in range(600)]
     for name in ("totals", "other"):
-        await attempted(*verdicts, name=name)
+        await make_attempt(*verdicts, name=name)
     listed = [(each["task"], each["comment"]) for each in await cli.ask("feedback", "list")]
     assert listed == [(name, str(n)) for name in ("totals", "other") for n in range(600)]

@@ -26,14 +26,14 @@ async def two(past: PastAttempts) -> None:
         await past.say(attempt, Feedback(accepted=False, comment="no"), Lesson(text=project))
 
 
-async def left(past: PastAttempts) -> list[str]:
+async def lesson_texts(past: PastAttempts) -> list[str]:
     return [known.lesson.text for known in await past.learned.lessons()]
 
 
 async def test_what_is_left_is_a_bare_record(cli: Cli, past: PastAttempts, two: None) -> None:
     await cli.said("forget", "shop", "--yes", "--from", "ada")
     (record,) = await erasures(past.journal)
-    assert (record.author, await left(past)) == ("ada", ["other"])
+    assert (record.author, await lesson_texts(past)) == ("ada", ["other"])
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ async def test_at_a_terminal_it_asks(
     os.close(own)
     os.close(theirs)
     assert "This deletes 1 task, 1 attempt and 5 entries of shop for good." in said
-    assert await left(past) == texts
+    assert await lesson_texts(past) == texts
 
 
 KNOWN = ("/srv/ada/shop", "/srv/ada/shop-api", "site")

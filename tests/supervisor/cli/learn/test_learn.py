@@ -51,7 +51,7 @@ async def _fail(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
     raise ConnectionError("gone")
 
 
-async def ended(
+async def make_ended_attempt(
     past: PastAttempts, *, task: str = "fix", project: str = "shop", reflector: bool = True
 ) -> int:
     """An attempt that is over and summed up, of a task that names its reflector; its id."""
@@ -67,20 +67,20 @@ async def ended(
     return attempt.id
 
 
-def looked(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def reflection_lines(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [each for each in found if each["type"] == "reflection"]
 
 
 async def test_s4_s50_what_was_learned_is_proposed_as_guidelines_and_nothing_new_the_second_time(
     past: PastAttempts, cli: Cli
 ) -> None:
-    attempt = await ended(past)
+    attempt = await make_ended_attempt(past)
     before = await past.journal.last_id()
-    (would,) = looked(await cli.ask("learn", "--dry-run"))
+    (would,) = reflection_lines(await cli.ask("learn", "--dry-run"))
     of = {"type": "reflection", "project": "shop", "attempts": [attempt]}
     assert would == {**of, "watermark": 0, "dry_run": True}
     assert await past.journal.last_id() == before
-    (found,) = looked(await cli.ask("learn"))
+    (found,) = reflection_lines(await cli.ask("learn"))
     assert found.pop("watermark") > 0
     assert found == {**of, "insights": 1, "proposed": True, "skipped": "", "error": ""}
     (version,) = await past.learned.guidelines("shop")
@@ -89,20 +89,20 @@ async def test_s4_s50_what_was_learned_is_proposed_as_guidelines_and_nothing_new
 
 
 async def test_without_a_model_only_chores_are_done(past: PastAttempts, cli: Cli) -> None:
-    await ended(past, reflector=False)
-    (found,) = looked(await cli.ask("learn"))
+    await make_ended_attempt(past, reflector=False)
+    (found,) = reflection_lines(await cli.ask("learn"))
     assert found["skipped"].startswith("there is no model to look back with: ")
 
 
 async def test_each_project_or_the_one_that_is_named_is_looked_at_and_a_failure_said(
     past: PastAttempts, cli: Cli
 ) -> None:
-    await ended(past)
-    await ended(past, task="broken", project="site")
+    await make_ended_attempt(past)
+    await make_ended_attempt(past, task="broken", project="site")
     _, *told = await cli.read("learn", "--project", "shop")
     news = "1 insight from 1 attempt, and new guidelines: `midwatch guidelines diff`"
     assert told == [f"shop: {news}"]
-    shop, site = looked(await cli.ask("learn", code=1))
+    shop, site = reflection_lines(await cli.ask("learn", code=1))
     assert (shop["project"], shop["skipped"]) == ("shop", "no qualifying attempts")
     assert (site["project"], "ConnectionError: gone" in site["error"]) == ("site", True)
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("named_by_the_environment")
 
 
 @pytest.fixture
-async def taught(past: PastAttempts) -> int:
+async def recalled_lesson(past: PastAttempts) -> int:
     """A lesson of an attempt, which was given to one attempt that was accepted."""
     id = await past.say(await past.attempt(), r.Lesson(text=TEXT, failure_class="wrong_location"))
     second = await past.attempt()
@@ -30,11 +30,11 @@ async def taught(past: PastAttempts) -> int:
 
 
 async def test_people_see_the_newest_lessons_in_a_line_each_of_bounded_width(
-    cli: Cli, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, recalled_lesson: int
 ) -> None:
     heads, oldest = await cli.read("lessons", "list")
     assert heads.split() == ["id", "class", "from", "used", "helped", "hurt", "rated", "lesson"]
-    assert oldest.split()[:2] == [str(taught), "wrong_location"]
+    assert oldest.split()[:2] == [str(recalled_lesson), "wrong_location"]
     attempt = await past.attempt(task="t" * 90)
     await past.say(attempt, *(r.Lesson(text=f"number {n}") for n in range(LISTED - 1)))
     await past.say(attempt, r.Lesson(text="long " * 90, failure_class="x" * 90))
@@ -71,15 +71,15 @@ async def test_a_list_is_narrowed_by_project_task_class_and_use(
 
 
 async def test_r71_r49_a_retired_lesson_stays_away_and_is_not_lost(
-    cli: Cli, past: PastAttempts, taught: int
+    cli: Cli, past: PastAttempts, recalled_lesson: int
 ) -> None:
     wanted = r.LearnedQuery(project="shop", task="fix", text="rounding money")
-    assert await midwatch("lessons", "retire", str(taught)) == 0
+    assert await midwatch("lessons", "retire", str(recalled_lesson)) == 0
     assert await past.learned.candidates(wanted) == []
     (line,) = await cli.ask("lessons", "list", "--all")
     assert (line["obsolete"], line["text"]) == (True, TEXT)
-    assert await midwatch("lessons", "restore", str(taught)) == 0
-    assert [each.known.id for each in await past.learned.candidates(wanted)] == [taught]
+    assert await midwatch("lessons", "restore", str(recalled_lesson)) == 0
+    assert [each.known.id for each in await past.learned.candidates(wanted)] == [recalled_lesson]
 
 
 async def test_where_nothing_was_learned_the_list_is_empty(cli: Cli, past: PastAttempts) -> None:
@@ -92,29 +92,35 @@ async def test_where_nothing_was_learned_the_list_is_empty(cli: Cli, past: PastA
 SETTINGS = LessonSettings(archive_unused_after=parse_duration("30d"))
 
 
-async def archived(past: PastAttempts, days: float, settings: LessonSettings = SETTINGS) -> int:
+async def archive_after(
+    past: PastAttempts, days: float, settings: LessonSettings = SETTINGS
+) -> int:
     """How many lessons are archived so many days from now on."""
     later = past.at + timedelta(days=days)
     return await archive(past.journal, ["shop"], settings=settings, now=later)
 
 
 async def test_r59_long_unused_lessons_are_archived_but_not_by_default(
-    past: PastAttempts, taught: int
+    past: PastAttempts, recalled_lesson: int
 ) -> None:
-    assert await archived(past, 4_000, LessonSettings()) == 0
+    assert await archive_after(past, 4_000, LessonSettings()) == 0
     old = await past.say(await past.attempt(), r.Lesson(text="old"))
     fresh = await past.attempt()
     past.at += timedelta(days=29)
-    await past.say(fresh, r.Recall(lessons=(r.Recalled(lesson=taught, method=r.Method.TEXT),)))
-    assert [await archived(past, days) for days in (1, 1)] == [1, 0]
-    assert [(await past.lesson(id)).obsolete for id in (taught, old)] == [False, True]
-    assert [await archived(past, days) for days in (29, 31)] == [0, 1]
+    await past.say(
+        fresh, r.Recall(lessons=(r.Recalled(lesson=recalled_lesson, method=r.Method.TEXT),))
+    )
+    assert [await archive_after(past, days) for days in (1, 1)] == [1, 0]
+    assert [(await past.lesson(id)).obsolete for id in (recalled_lesson, old)] == [False, True]
+    assert [await archive_after(past, days) for days in (29, 31)] == [0, 1]
 
 
-async def test_r59_a_lesson_that_a_person_restored_stays(past: PastAttempts, taught: int) -> None:
+async def test_r59_a_lesson_that_a_person_restored_stays(
+    past: PastAttempts, recalled_lesson: int
+) -> None:
     past.at += timedelta(days=40)
-    assert await archived(past, 0) == 1
-    (known,) = await past.learned.lessons(ids=[taught])
+    assert await archive_after(past, 0) == 1
+    (known,) = await past.learned.lessons(ids=[recalled_lesson])
     actions = OperatorActions(past.journal, author="ada", clock=lambda: past.at)
     await actions.mark(LearningMark.RESTORE, known)
-    assert [await archived(past, days) for days in (0, 31)] == [0, 1]
+    assert [await archive_after(past, days) for days in (0, 31)] == [0, 1]

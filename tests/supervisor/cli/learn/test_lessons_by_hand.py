@@ -36,7 +36,7 @@ async def lesson_line(cli: Cli, *argv: str) -> dict[str, Any]:
     return line
 
 
-async def added(cli: Cli, *argv: str) -> int:
+async def add_lesson(cli: Cli, *argv: str) -> int:
     """The id of a new lesson."""
     return (await lesson_line(cli, "add", TEXT, *argv))["id"]
 
@@ -74,7 +74,7 @@ async def test_a_persons_lesson_waits_for_nobody_and_reaches_a_task_of_the_proje
 ) -> None:
     last = await past.attempt()
     words = ("--instead", "Change src/money.py.", "--tag", "money", "--file", "src/money.py")
-    id = await added(cli, *words, "--class", "wrong-location", "--from", "ada")
+    id = await add_lesson(cli, *words, "--class", "wrong-location", "--from", "ada")
     line = await lesson_line(cli, "list")
     told = {"id": id, "text": TEXT, "insights": ["Change src/money.py."], "tags": ["money"]}
     kept = {"source_attempt": last.id, "project": "shop", "waits": None, "obsolete": False}
@@ -120,7 +120,7 @@ async def test_r18_a_lesson_that_a_person_gives_reaches_the_next_attempt_once_as
     cli: Cli, past: PastAttempts
 ) -> None:
     await past.attempt()
-    id = await added(cli)
+    id = await add_lesson(cli)
     chart = await past.attempt(task="chart")
     assert methods(await given_to(past, chart)) == []
     line = await lesson_line(cli, "give", str(id), "char", "--from", "ada")
@@ -139,7 +139,7 @@ async def test_a_given_lesson_waits_for_room_takes_its_task_out_of_the_groups_an
     cli: Cli, past: PastAttempts
 ) -> None:
     chart = await past.attempt(task="chart")
-    id = str(await added(cli))
+    id = str(await add_lesson(cli))
     await midwatch("lessons", "give", id, "chart")
     assert methods(await given_to(past, chart, LearningSettings(prompt_tokens=20))) == []
     control = LearningSettings(lessons=LessonSettings(control_share=1))

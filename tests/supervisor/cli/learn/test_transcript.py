@@ -117,7 +117,7 @@ forget shop --yes
 """
 
 
-async def learned(past: PastAttempts) -> dict[str, int]:
+async def make_learned_records(past: PastAttempts) -> dict[str, int]:
     """Something of each kind, and tasks of which two are over; the ids."""
     over = await past.attempt(task="over")
     await past.say(over, make.ended(), make.task_transition(r.Lifecycle.COMPLETED))
@@ -151,7 +151,7 @@ async def test_each_command_says_and_does_what_the_golden_file_tells(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
     monkeypatch.setenv("LOGNAME", "eve")
-    ids = await learned(past)
+    ids = await make_learned_records(past)
     found = ""
     for command in COMMANDS.strip().format(**ids).splitlines():
         code = await midwatch(*shlex.split(command))

@@ -83,14 +83,14 @@ def folder(harness: RunHarness, monkeypatch: pytest.MonkeyPatch) -> Path:
     return harness.folder
 
 
-async def started(harness: RunHarness, *words: str) -> Process:
+async def start_run(harness: RunHarness, *words: str) -> Process:
     """A `midwatch run` whose worker waits at the gate."""
     process = await harness.start("run", "tasks.yaml", *words)
     await harness.until(harness.folder.joinpath(".midwatch", "work", "r1", "fix-1", "waits").exists)
     return process
 
 
-async def ended(process: Process) -> tuple[int | None, str, str]:
+async def wait_for_end(process: Process) -> tuple[int | None, str, str]:
     """The exit code, and what was still said on standard output and standard error."""
     out, errors = await asyncio.wait_for(process.communicate(), 300)
     return process.returncode, (out or b"").decode(), errors.decode()
@@ -100,12 +100,12 @@ async def ended(process: Process) -> tuple[int | None, str, str]:
 async def test_resume_prints_what_is_new_and_not_the_whole_log(
     harness: RunHarness, folder: Path
 ) -> None:
-    first = await started(harness, "--headless")
+    first = await start_run(harness, "--headless")
     first.send_signal(signal.SIGINT)
-    code, before, errors = await ended(first)
+    code, before, errors = await wait_for_end(first)
     assert (code, errors) == (130, NOTICE + "interrupted; `midwatch resume --run 1` continues it\n")
     (folder / "go").touch()
-    code, after, errors = await ended(await harness.start("resume", "--headless"))
+    code, after, errors = await wait_for_end(await harness.start("resume", "--headless"))
     assert (code, errors) == (0, "")
     assert "Run 1: 1 task, journal" in before
     assert "step 1, gate" in after
@@ -159,18 +159,18 @@ async def test_a_run_goes_on_without_a_reader_and_its_exit_code_says_what_became
         process = await harness.start("run", "tasks.yaml", option, stdout=output)
     finally:
         os.close(output)
-    code, _, errors = await ended(process)
+    code, _, errors = await wait_for_end(process)
     assert (code, errors) == (0, said)
 
 
 async def test_a_second_interrupt_leaves_at_once(harness: RunHarness, folder: Path) -> None:
     (folder / "deaf").touch()
-    process = await started(harness, "--headless")
+    process = await start_run(harness, "--headless")
     assert process.stderr is not None
     process.send_signal(signal.SIGINT)
     assert (await asyncio.wait_for(process.stderr.readline(), 300)).decode() == NOTICE
     process.send_signal(signal.SIGINT)
-    code, _, errors = await ended(process)
+    code, _, errors = await wait_for_end(process)
     assert (code, errors) == (130, "")
 
 
@@ -185,13 +185,13 @@ async def test_a_second_interrupt_leaves_at_once(harness: RunHarness, folder: Pa
 async def test_a_run_whose_journal_is_deleted_ends_with_one_sentence(
     harness: RunHarness, folder: Path, output: str, *, whole: bool
 ) -> None:
-    process = await started(harness, output)
+    process = await start_run(harness, output)
     journal = folder / ".midwatch" / "journal.db"
     if whole:
         with suppress(OSError):  # the process may write there while it goes
             shutil.rmtree(journal.parent)
     journal.unlink(missing_ok=True)
-    code, out, errors = await ended(process)
+    code, out, errors = await wait_for_end(process)
     assert (code, errors) == (
         1,
         f"the journal {journal} was deleted during this run, which has ended: start it again\n",
@@ -206,12 +206,12 @@ async def test_a_run_whose_journal_is_deleted_ends_with_one_sentence(
 def test_only_a_run_that_has_begun_can_be_resumed_after_an_interruption(
     resumed: int | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async def opened(journal: Journal, clock: Clock) -> NoReturn:
+    async def cancel_opening(journal: Journal, clock: Clock) -> NoReturn:
         raise asyncio.CancelledError
 
     with pytest.raises(KeyboardInterrupt):
         conduct_to_end(
-            opened,
+            cancel_opening,
             settings=Settings(),
             journal=str(tmp_path / "journal.db"),
             output=Output.QUIET,
@@ -227,7 +227,9 @@ def test_a_run_that_only_learned_when_it_was_interrupted_is_not_to_be_resumed(
     wanted = assignments(load_tasks(tmp_path / "tasks.yaml"), tmp_path)
     settings = Settings.model_validate({"run": {"sandbox": "off"}})
 
-    async def opened(journal: Journal, clock: Clock) -> tuple[RunResources, tuple[Job, ...]]:
+    async def open_and_cancel(
+        journal: Journal, clock: Clock
+    ) -> tuple[RunResources, tuple[Job, ...]]:
         resources, (job,) = await begin_run(
             journal, wanted, source="", settings=settings, home=tmp_path, learning=RunLearning
         )
@@ -239,6 +241,9 @@ def test_a_run_that_only_learned_when_it_was_interrupted_is_not_to_be_resumed(
 
     with pytest.raises(KeyboardInterrupt):
         conduct_to_end(
-            opened, settings=settings, journal=str(tmp_path / "journal.db"), output=Output.QUIET
+            open_and_cancel,
+            settings=settings,
+            journal=str(tmp_path / "journal.db"),
+            output=Output.QUIET,
         )
     assert capsys.readouterr().err == "interrupted; the run's tasks were over\n"

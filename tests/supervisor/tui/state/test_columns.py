@@ -169,7 +169,7 @@ def test_every_health_and_tone_has_a_style_and_a_configuration_names_every_theme
     assert palette_on(COLOURS, under).warn == under + COLOURS.warn
 
 
-def told(*records: Record) -> AttemptTimeline:
+def make_timeline(*records: Record) -> AttemptTimeline:
     story = AttemptTimeline(task(), attempt())
     for each in entries(*records):
         story.fold(each)
@@ -179,7 +179,7 @@ def told(*records: Record) -> AttemptTimeline:
 def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered() -> None:
     warned, fired = alert(step=1), alert("late", Severity.CRITICAL, step=2)
     over = replace(fired, state=AlertState.RESOLVED, step=1)
-    story = told(
+    story = make_timeline(
         *(reflecting(1, 10, 70), reflecting(2, 20, 40), warned, fired, over, alert("x", step=9)),
         *(intervention(), delivery(7, step=2)),
     )
@@ -190,7 +190,7 @@ def test_the_chart_shows_what_was_stated_and_marks_alerts_and_what_was_delivered
         ("critical", "■", (2,), (3,)),
         ("delivered", "»", (2,), (97,)),
     ]
-    assert series(told(message())) == ()
+    assert series(make_timeline(message())) == ()
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ RUNNING = ALWAYS | {Command.PAUSE}
 VERDICTS = {Command.ACCEPT, Command.REFUSE}
 
 
-def asked(command: Command, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
+def dialog_question(command: Command, about: Row, models: tuple[str, ...] = ()) -> DialogQuestion:
     found = question(command, about, models=models)
     assert found is not None
     return found
@@ -136,7 +136,7 @@ def test_what_makes_no_sense_is_refused(command: Command, record: Record, why: s
 def test_a_restart_of_what_is_over_asks_what_the_next_attempt_should_do_differently() -> None:
     over = row(transition(Lifecycle.FAILED, ending=Ending.STUCK, reason="stop by operator"))
     assert refusal(Command.RESTART, over) == ""
-    found = asked(Command.RESTART, over)
+    found = dialog_question(Command.RESTART, over)
     assert found.title == "Restart fix: what should the next attempt do differently?"
     assert found.send == "Restart"
     first, *_, last = found.quote.splitlines()
@@ -254,21 +254,21 @@ def test_offers_begin_with_the_most_likely(records: tuple[Record, ...], acts: st
     [("20 requests\nGo on.", False), ("20 apples", True), ("a lot\n20 requests", True)],
 )
 def test_a_grant_must_begin_with_amounts(words: str, wrong: bool) -> None:
-    assert bool(problem(asked(Command.GRANT, row(WORKING)), words)) is wrong
+    assert bool(problem(dialog_question(Command.GRANT, row(WORKING)), words)) is wrong
 
 
 def test_a_grant_begins_from_what_was_asked_for_and_shows_what_is_used_of_each_limit() -> None:
-    found = asked(Command.GRANT, row(WORKING, BUDGET))
+    found = dialog_question(Command.GRANT, row(WORKING, BUDGET))
     assert found.text == "20 requests"
     assert found.quote.splitlines()[1:] == ["asks for budget: 20 requests (two files left)"]
     budget = Budget(requests=Meter(used=12, limit=60), minutes=Meter(used=3, limit=30))
-    assert asked(Command.GRANT, row(WORKING, change(budget=budget))).quote == (
+    assert dialog_question(Command.GRANT, row(WORKING, change(budget=budget))).quote == (
         "Used: 12 of 60 requests, 0 tokens, 3 of 30 min\nFor example: 20 requests, 15 minutes"
     )
 
 
 def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
-    found = asked(Command.RESTART, row(WORKING, ALERT))
+    found = dialog_question(Command.RESTART, row(WORKING, ALERT))
     assert found.quote.splitlines() == [
         "cycle: cycle was seen",
         "Attempt 2 begins in a new workspace, without these changes and this conversation. "
@@ -280,23 +280,23 @@ def test_a_restart_says_what_it_takes_over_and_what_is_kept() -> None:
 
 
 def test_what_ends_or_hides_something_says_what_comes_of_it() -> None:
-    quote = asked(Command.STOP, row(WORKING)).quote
+    quote = dialog_question(Command.STOP, row(WORKING)).quote
     assert "is canceled; the tasks that depend on it do not begin" in quote
     assert "`midwatch diff fix#1` shows its changes" in quote
-    silence = asked(Command.SILENCE, row(WORKING, ALERT))
+    silence = dialog_question(Command.SILENCE, row(WORKING, ALERT))
     assert silence.title == "Silence these alerts of fix#1 until the attempt ends?"
     assert silence.quote.startswith("cycle: cycle was seen\n")
 
 
 def test_a_switch_goes_to_another_model_that_the_worker_has() -> None:
-    found = asked(Command.SWITCH, row(WORKING, model="m"), ("m", "big"))
+    found = dialog_question(Command.SWITCH, row(WORKING, model="m"), ("m", "big"))
     assert (found.text, found.quote.splitlines()[:-1]) == ("big", ["· m (current)", "· big"])
     assert [problem(found, words) for words in ("big", "huge", "m\nplease")] == [
         "",
         'Unknown model "huge"',
         "m is the current model",
     ]
-    assert problem(asked(Command.SWITCH, row(WORKING, model="m")), "other") == ""
+    assert problem(dialog_question(Command.SWITCH, row(WORKING, model="m")), "other") == ""
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ DOWN = Key(id="down", keys="j,down", action="down", does="Go down")
 ELSEWHERE = Key(id="elsewhere", keys="j", action="jump", does="Jump, where there is no down")
 
 
-def refused(wanted: dict[str, str], *keys: Key) -> tuple[str, ...]:
+def problem_lines(wanted: dict[str, str], *keys: Key) -> tuple[str, ...]:
     return tuple(line for each in key_problems(wanted, keys) for line in each.lines)
 
 
@@ -46,19 +46,21 @@ def test_keys_are_named_as_people_and_textual_name_them(key: str) -> None:
 
 @pytest.mark.parametrize("key", ["ctlr+x", "slahs", "", "f25", "ctrl+", "xy"])
 def test_what_is_no_key_is_refused(key: str) -> None:
-    assert refused({"up": key}, UP) == (f"configuration: console.keys.up: `{key}` is not a key",)
+    assert problem_lines({"up": key}, UP) == (
+        f"configuration: console.keys.up: `{key}` is not a key",
+    )
 
 
 def test_unknown_acts_and_two_acts_on_one_key_are_refused_at_once_with_what_would_be_right() -> (
     None
 ):
-    unknown, no_key = refused({"dwon": "x", "up": "nokey"}, UP, DOWN)
+    unknown, no_key = problem_lines({"dwon": "x", "up": "nokey"}, UP, DOWN)
     assert unknown == (
         "configuration: console.keys.dwon: there is no such action; the console's help (`?`) "
         "lists them (did you mean `down`?)"
     )
     assert no_key.endswith("`nokey` is not a key")
-    assert refused({"up": "down"}, UP, DOWN) == (
+    assert problem_lines({"up": "down"}, UP, DOWN) == (
         "configuration: console.keys.up: `down` is already the key of `down` (Go down)",
     )
 

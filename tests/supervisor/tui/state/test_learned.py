@@ -141,15 +141,15 @@ def tally_of(*records: Record) -> LearningCounts:
     return tally
 
 
-def said(tally: LearningCounts) -> str:
+def plain_statistics(tally: LearningCounts) -> str:
     return statistics_text(tally, tally.figures(), COLOURS, AT).plain
 
 
 def test_statistics_tell_what_failed_with_the_reason_and_of_nothing_how_a_verdict_comes() -> None:
     failed = Study(about=1, chore=Chore.LESSON, state=StudyState.FAILED, reason="no answer")
     tally = tally_of(failed, Fault(part="learning: facts", error="no time"))
-    assert "  lesson 1, facts 1: no time\n" in said(tally)
-    assert said(LearningCounts()) == EMPTY
+    assert "  lesson 1, facts 1: no time\n" in plain_statistics(tally)
+    assert plain_statistics(LearningCounts()) == EMPTY
 
 
 def test_r73_verdicts_of_two_origins_never_stand_in_one_rate() -> None:

@@ -203,11 +203,11 @@ def board(*tasks: TaskSpec, parent: str = "", **fields: Any) -> FleetBoard:
             task=each, worker="w", spec=WorkerSpec(), models={}, workspace=None, parent=parent
         )
         made.meet_task(Task(id=id, run=1, name=each.id, title="", spec=spec.model_dump_json()))
-        told(made, id, task_transition(Lifecycle.SUBMITTED))
+        fold_state(made, id, task_transition(Lifecycle.SUBMITTED))
     return made
 
 
-def told(made: FleetBoard, id: int, state: TaskTransition) -> None:
+def fold_state(made: FleetBoard, id: int, state: TaskTransition) -> None:
     made.fold(entry(id, state, task=id, attempt=None))
 
 
@@ -233,7 +233,7 @@ def test_a_line_says_what_its_task_waits_for() -> None:
     assert cells(made) == ["no node is up", "after a", "no node is up"]
     made.meet_nodes([node("east")])
     assert cells(made) == ["no node: fpga", "after a", "its turn"]
-    told(made, 1, DONE)
+    fold_state(made, 1, DONE)
     assert cells(made) == ["-", "its turn", "its turn"]
 
 
@@ -303,7 +303,7 @@ def test_a_task_that_begins_or_ends_needs_nobody_any_more() -> None:
     made.meet_nodes([node("east")])
     assert len(calls(made)) == 2
     made.meet_attempt(attempt(node="east"))
-    told(made, 2, task_transition(Lifecycle.CANCELED))
+    fold_state(made, 2, task_transition(Lifecycle.CANCELED))
     assert calls(made) == []
 
 
@@ -315,12 +315,12 @@ def test_what_a_node_could_not_do_is_told_until_one_works_on_it(begun: Lifecycle
     if begun is not None:
         made.meet_attempt(attempt(node="node-a"))
         made.fold(entry(2, transition(begun)))
-    told(made, 1, task_transition(Lifecycle.WORKING, reason=refusal))
+    fold_state(made, 1, task_transition(Lifecycle.WORKING, reason=refusal))
     (row,) = made.all_rows()
     shown = begun is not Lifecycle.WORKING
     assert (cells(made) == [refusal]) is shown
     assert made.turn(row) == (f"a node that can do it ({refusal})" if shown else "")
-    told(made, 1, task_transition(Lifecycle.WORKING))
+    fold_state(made, 1, task_transition(Lifecycle.WORKING))
     assert refusal not in cells(made)
 
 
@@ -355,7 +355,7 @@ def test_that_no_node_is_there_is_told_once_that_is_known_and_while_there_is_wor
     assert (no_node(made), missing_parts(made, AT)) == (None, None)
     made.meet_nodes([])
     assert trouble(no_node(made)) == ("no node is up, and 2 tasks are waiting for one", AT)
-    told(made, 2, DONE)
+    fold_state(made, 2, DONE)
     assert trouble(no_node(made)) == ("no node is up, and 1 task is waiting for one", AT)
     made.meet_monitors([])
     both = trouble(missing_parts(made, AT))
@@ -364,5 +364,5 @@ def test_that_no_node_is_there_is_told_once_that_is_known_and_while_there_is_wor
         "no node is up, and 1 task is waiting for one → `midwatch node` starts one; "
         "no monitor is running: nobody escalates"
     )
-    told(made, 1, DONE)
+    fold_state(made, 1, DONE)
     assert (no_monitor(made, AT), no_node(made)) == (None, None)

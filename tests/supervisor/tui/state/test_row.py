@@ -154,21 +154,25 @@ def history(*said: Checkpoint) -> CheckpointHistory:
     return made
 
 
-def said(confidence: int, notes: str = "") -> Checkpoint:
+def make_checkpoint(confidence: int, notes: str = "") -> Checkpoint:
     return Checkpoint(progress_percent=10, confidence=confidence, notes=notes)
 
 
 def test_equal_checkpoints_are_one_with_a_count_and_how_long_it_lasted() -> None:
-    newest = history(said(50), *[said(24, "No way out.")] * 8).newest
+    newest = history(make_checkpoint(50), *[make_checkpoint(24, "No way out.")] * 8).newest
     assert newest is not None
     assert (newest.count, newest.seconds, newest.change) == (8, 7 * 60, -26)
 
 
 def test_what_differs_in_one_word_is_told_on_its_own_and_only_the_newest_are_kept() -> None:
-    groups = [*history(said(50, "a"), said(50, "b"), said(50, "a")).newest_first]
+    groups = [
+        *history(
+            make_checkpoint(50, "a"), make_checkpoint(50, "b"), make_checkpoint(50, "a")
+        ).newest_first
+    ]
     assert [each.checkpoint.notes for each in groups] == ["a", "b", "a"]
     assert [each.change for each in groups] == [0, 0, None]
-    groups = [*history(*(said(n) for n in range(KEPT + 5))).newest_first]
+    groups = [*history(*(make_checkpoint(n) for n in range(KEPT + 5))).newest_first]
     assert (len(groups), groups[0].checkpoint.confidence) == (KEPT, KEPT + 4)
 
 

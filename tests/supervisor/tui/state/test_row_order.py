@@ -60,7 +60,7 @@ by = {grouping.name: grouping for grouping in GROUPINGS}
 sorts = {sort.name: sort for sort in SORTS}
 
 
-def mixed() -> Fleet:
+def mixed_fleet() -> Fleet:
     fleet = Fleet()
     fleet.add("ask", ASKS, node="north", worker="coder", project="shop")
     fleet.add("hold", WORKING, STOP, node="north", worker="coder")
@@ -89,7 +89,7 @@ LINES = {
 
 @pytest.mark.parametrize("name", LINES)
 def test_a_heading_counts_the_most_urgent_first(name: str) -> None:
-    fleet = mixed()
+    fleet = mixed_fleet()
     fleet.order.arrange(grouping=by[name])
     assert "|".join(fleet.lines) == LINES[name]
 
@@ -104,7 +104,7 @@ def test_a_heading_counts_several_that_wait_in_the_plural_and_an_idle_session_as
 
 
 def test_a_task_has_a_heading_only_with_several_attempts() -> None:
-    fleet = mixed()
+    fleet = mixed_fleet()
     fleet.again("loop")
     fleet.order.arrange(grouping=by["task"])
     assert fleet.lines[2:6] == ["▾ loop (2) 1 stuck 1 queued", "loop", "loop", "lost"]
@@ -118,7 +118,7 @@ def test_the_newest_attempt_of_a_task_stands_above_the_older_ones() -> None:
 
 
 def test_a_group_folds_and_unfolds_from_its_heading_or_from_a_row() -> None:
-    fleet = mixed()
+    fleet = mixed_fleet()
     fleet.order.arrange(grouping=by["node"])
     assert fleet.lines
     heading, row = fleet.order.lines[0], fleet.order.lines[1]
@@ -130,7 +130,7 @@ def test_a_group_folds_and_unfolds_from_its_heading_or_from_a_row() -> None:
 
 
 def test_what_stands_in_no_group_does_not_fold_but_what_is_over_does_however_little_it_is() -> None:
-    fleet = mixed()
+    fleet = mixed_fleet()
     for grouping in ("need", "task"):
         fleet.order.arrange(grouping=by[grouping])
         assert fleet.lines[0] == "ask"
@@ -208,17 +208,17 @@ def test_a_row_that_somebody_reads_is_not_folded_away_by_itself() -> None:
     assert fleet.lines == ["more", "▸ done (13) 1 failed 12 done"]
 
 
-def spent(requests: int) -> Change:
+def spent_requests(requests: int) -> Change:
     return Change(budget=Budget(requests=Meter(used=requests, limit=100)))
 
 
 def test_lines_are_sorted_and_what_is_over_comes_last() -> None:
     fleet = Fleet()
     for name, confidence, requests, at in (("a", 20, 10, 3), ("b", 50, 20, 1), ("c", 80, 90, 2)):
-        fleet.add(name, WORKING, spent(requests))
+        fleet.add(name, WORKING, spent_requests(requests))
         fleet.say(name, reflecting(1, 10, confidence), at=after(at))
     fleet.say("c", STUCK, at=after(2))
-    fleet.add("o", reflecting(1, 10, 1), spent(99), DONE)
+    fleet.add("o", reflecting(1, 10, 1), spent_requests(99), DONE)
     fleet.queue("q")
     assert fleet.lines
     found: dict[str, str] = {}
