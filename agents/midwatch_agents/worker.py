@@ -18,7 +18,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model
 from pydantic_ai.toolsets import AbstractToolset
 
-from midwatch_agents.acp.presets import ACP, PRESETS, preset_of, speaks_acp
+from midwatch_agents.acp.presets import ACP, PRESETS, brings_model, preset_of, speaks_acp
 from midwatch_agents.models import NONE
 from midwatch_agents.sandbox import MARK, SandboxKind, place_capability
 from midwatch_agents.sandbox_mounts import SandboxPaths
@@ -100,7 +100,7 @@ def wrong_parts(spec: WorkerSpec, name: str) -> Iterator[tuple[tuple[str | int, 
 
 def check_has_model(spec: WorkerSpec, name: str, model: ModelSpec | None) -> None:
     """Raise UsageError if a worker has neither a model nor an agent."""
-    if (model is None or model.name == NONE) and not spec.agent and not speaks_acp(spec):
+    if (model is None or model.name == NONE) and not brings_model(spec):
         raise UsageError(f"worker {name}: no model; set `models: {{worker: …}}` in the task file")
 
 

@@ -66,6 +66,11 @@ def speaks_acp(spec: WorkerSpec) -> bool:
     return spec.kind == ACP or spec.kind in PRESETS
 
 
+def brings_model(spec: WorkerSpec) -> bool:
+    """Whether a worker has a model of its own: an ACP agent, or a ready-made one."""
+    return bool(spec.agent) or speaks_acp(spec)
+
+
 def preset_of(spec: WorkerSpec, name: str) -> Preset:
     """Return how to start a worker of this kind.
 

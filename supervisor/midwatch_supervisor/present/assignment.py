@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationError
 
-from midwatch_agents.acp.presets import speaks_acp
+from midwatch_agents.acp.presets import brings_model
 from midwatch_agents.models import NONE
 from midwatch_monitor.config.section import Section
 from midwatch_monitor.config.tasks import (
@@ -75,7 +75,7 @@ class Assignment(Section):
     def worker_model(self, name: str) -> ModelSpec | None:
         """Return the model that a worker of this task starts with; `None` if it brings its own."""
         spec = self.worker_spec(name)
-        if spec.agent or speaks_acp(spec):
+        if brings_model(spec):
             return None
         return self.model(Role.WORKER) if spec is self.spec else spec.model
 

@@ -85,7 +85,7 @@ async def start_run(harness: RunHarness) -> Process:
     """A `midwatch run` whose worker waits at the gate."""
     (harness.folder / "tasks.yaml").write_text(tasks(module="test_runner_takeover"))
     process = await harness.start("run", "tasks.yaml", "--headless")
-    await harness.until((harness.folder / ".midwatch/work/r1/wait-1/waits").exists)
+    await harness.until((harness.folder / ".midwatch" / "work" / "r1" / "wait-1" / "waits").exists)
     return process
 
 

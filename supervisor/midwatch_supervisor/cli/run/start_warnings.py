@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from midwatch_agents.acp.presets import speaks_acp
+from midwatch_agents.acp.presets import brings_model, speaks_acp
 from midwatch_agents.models import has_price
 from midwatch_agents.sandbox import OPEN, SandboxKind
 from midwatch_monitor.errors import MidwatchError
@@ -96,7 +96,7 @@ def _unpriced_models(wanted: Assignment) -> list[str]:
     models = (
         model
         for name, spec in workers.items()
-        if not (spec.agent or speaks_acp(spec))
+        if not brings_model(spec)
         for model in (wanted.worker_model(name), *spec.other_models)
     )
     found = (model.name for model in models if model is not None and not has_price(model))
